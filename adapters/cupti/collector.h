@@ -20,7 +20,8 @@ enum {
     CUPTI_CALLBACKS = 2048,
     CUPTI_DEVICES_MAX = 256, /* devices, by CUDA's numbers */
     CUPTI_CONTEXTS = 256,
-    CUPTI_EVENTS = 4096, /* this and the next must be powers of two */
+    /* CUPTI_EVENTS and CUPTI_EXTERNALS must be powers of two */
+    CUPTI_EVENTS = 4096,
     CUPTI_EXTERNALS = 1 << 16
 };
 

@@ -12,7 +12,7 @@
 /* CUptiResult */
 enum {
     CUPTI_OK = 0,
-    CUPTI_MAX_LIMIT_REACHED = 12 /* there is no further record */
+    CUPTI_MAX_LIMIT_REACHED = 12 /* the buffer has no further record */
 };
 
 /* Values of other enumerations. */

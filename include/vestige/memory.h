@@ -106,7 +106,8 @@ VST_API vst_status vst_recording_define_stack(vst_recording *recording,
 /* A loaded library, so that a reader of the trace can name addresses. */
 typedef struct vst_module {
     const char *path;
-    uint64_t bias; /* what was added to the addresses in the file */
+    /* the distance from addresses in the file to addresses in memory */
+    uint64_t bias;
     uint64_t start, end;
     const uint8_t *build_id; /* NULL if it has none */
     size_t build_id_len;

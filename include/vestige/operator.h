@@ -49,9 +49,10 @@ typedef enum vst_fact {
     VST_FACT_FLOPS = 14, /* count: floating point operations */
     VST_FACT_OVERLOAD =
         15, /* text: the overload's name, among operators of one name */
-    VST_FACT_RECORD = 16,   /* count: the framework's number of this call */
-    VST_FACT_TOO_LONG = 17, /* there were inputs, but no room for them */
-    VST_FACT_TEXTS = 18,    /* count, then so many texts */
+    VST_FACT_RECORD = 16, /* count: the framework's number of this call */
+    /* the operator had inputs, but there was no room for them */
+    VST_FACT_TOO_LONG = 17,
+    VST_FACT_TEXTS = 18, /* count, then so many texts */
     /* count, then for each tensor among the inputs, including tensors in lists:
      * 8 bytes address of the tensor, 8 bytes address of its storage, a byte
      * each for its layout, the kind of its device, flags (VST_TENSOR_) and the

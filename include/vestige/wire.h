@@ -436,7 +436,7 @@ typedef enum vst_task_what {
 
 enum {
     VST_STACK_BEGINS = 1, /* no call was made on it yet */
-    VST_STACK_HUB = 2     /* it runs an event loop */
+    VST_STACK_HUB = 2     /* the stack runs an event loop */
 };
 
 /* The kind of object that a task waits for. */

@@ -11,7 +11,7 @@
 
 #define VPY_MAKES_FRAMES 0
 #define vpy_frames_returns() 0u
-#define vpy_frames_settle(tstate) ((void)(tstate), true)
+#define vpy_frames_catch_up(tstate) ((void)(tstate), true)
 #define vpy_getitem_is_code(code) ((void)(code), false)
 
 #define vpy_states_are_counted(interpreter, shifted) true

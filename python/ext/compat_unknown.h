@@ -5,7 +5,7 @@
 #ifndef VPY_COMPAT_UNKNOWN_H
 #define VPY_COMPAT_UNKNOWN_H
 
-typedef struct vpy_iframe vpy_iframe; /* its fields are not known */
+typedef struct vpy_iframe vpy_iframe; /* the fields of a frame are not known */
 
 typedef struct vpy_recursion {
     int python, c;

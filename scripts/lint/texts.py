@@ -31,10 +31,18 @@ def comments(path: Path) -> Iterator[tuple[int, str]]:
 def _c_comments(text: str) -> Iterator[tuple[int, str]]:
     for match in TOKEN.finditer(text):
         if match[1]:
-            words = re.sub(
-                r"^\s*(?://|\*(?!/))", "", match[1].removeprefix("/*").removesuffix("*/"), flags=re.MULTILINE
-            )
-            yield text.count("\n", 0, match.start()) + 1, " ".join(words.split())
+            line = text.count("\n", 0, match.start()) + 1
+            for comment in _split_behind_code(text, match):
+                words = re.sub(r"^\s*(?://|\*(?!/))", "", comment, flags=re.MULTILINE)
+                yield line, " ".join(words.split())
+                line += 1
+
+
+def _split_behind_code(text: str, match: re.Match[str]) -> list[str]:
+    """A `//` comment behind code ends with its line; a comment on the next line is another comment."""
+    comment = match[1].removeprefix("/*").removesuffix("*/")
+    is_behind_code = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
+    return comment.split("\n", 1) if comment.startswith("//") and is_behind_code else [comment]
 
 
 def _python_comments(path: Path) -> Iterator[tuple[int, str]]:

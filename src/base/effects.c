@@ -27,7 +27,8 @@ const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES] = {
     [VST_ESCAPE_STORAGES] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_SWITCHES] = {VST_EFFECT_NONE},
     [VST_ESCAPE_WAIT] = {VST_EFFECT_NONE, .goes_on = true},
-    [VST_ESCAPE_WAIT + 1] = {VST_EFFECT_NONE, .goes_on = true}, /* not used */
+    /* unused number */
+    [VST_ESCAPE_WAIT + 1] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_TASK] = {VST_EFFECT_DESCRIBES, .goes_on = true},
     [VST_ESCAPE_LEFT_OUT] = {VST_EFFECT_NONE}, /* concerns all threads */
     /* may be written while the hooks are away */

@@ -56,7 +56,7 @@ typedef struct vst__flow_key {
     /* number of the storage's first version, among the versions of all keys */
     uint64_t first;
     uint32_t versions; /* number of its versions */
-    /* it was given to an operator, or has a role in `noted` */
+    /* an operator was given the storage, or `noted` has a role for it */
     bool is_tensor;
     bool has_edges;
     bool found;    /* counts only if it belongs to a tensor */

@@ -21,7 +21,7 @@ typedef struct frame {
     int64_t start_ns;
     vst_id id;
     uint8_t kind;
-    bool has_called;  /* it has called an operator */
+    bool has_called;  /* the call has called an operator */
     bool is_gradient; /* the first input of the operator is a gradient */
     size_t outer;     /* the operator around it: its place + 1; 0 if none */
 } frame;

@@ -25,7 +25,7 @@ typedef struct lane {
     vst_matcher *matcher;
     size_t at, count; /* position among, and number of, the decoder's events */
     bool waiting;     /* events[at] must wait until this lane is the earliest */
-    bool last;        /* there are no events after these */
+    bool last;        /* `events` has the last events of the thread */
     uint64_t words;   /* words that the progress has counted */
     vst__decoder decoder;
 } lane;

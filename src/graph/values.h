@@ -11,8 +11,9 @@ typedef struct vst__graph_text {
     size_t count;
 } vst__graph_text;
 
-/* A tensor. Its dimensions and strides are among the numbers: a count and that
- * many numbers, twice; for a nested tensor, so for each row. */
+/* A tensor. From `numbers` on, the list of numbers has the count of its
+ * dimensions and as many dimensions, then the count of its strides and as many
+ * strides; for a nested tensor, both lists for each row. */
 typedef struct vst__graph_tensor {
     uint64_t identity, storage; /* as the file has them */
     uint64_t id, storage_id;    /* ids that the reader gave to these */
@@ -46,7 +47,7 @@ typedef struct vst__graph_values {
     vst_id schema;
     uint64_t thread; /* 0 if unknown */
     vst__graph_text backend, file, range;
-    bool cut; /* some values could not be read */
+    bool cut; /* values were left out because they could not be read */
 } vst__graph_values;
 
 /* Limits: depth of lists within lists, and values of one node. The rest is

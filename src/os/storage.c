@@ -23,7 +23,7 @@ enum {
     PAGE = 4096,
     /* entries of a part, which then has about the size of a page */
     ENTRIES = 170,
-    CLAIMED = 1, /* not the address of a page */
+    CLAIMED = 1, /* marks an entry in use; no page has this address */
 };
 
 struct vst__os_storage {

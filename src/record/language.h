@@ -60,13 +60,13 @@ void vst__recording_request_attention(vst_recording *recording);
 void vst__recording_set_attention(vst_recording *recording,
                                   void (*fn)(void *ctx), void *ctx);
 
-/* Functions that count what threads record. A thread that stored `words` words
- * since the last count, or has filled its chunk, calls count() with these
- * words, and then after_count(), under no lock of vestige and before its
- * next record, which has this kind and id. vst__recording_count_all calls
- * count() for the words of all threads that only hooks write, with the
- * recorder's lock held: count() must not define, record or wait. words 0:
- * nothing is counted. */
+/* Functions that count the records of threads. A thread calls count() after it
+ * stored `words` words since the last count, or when it fills its chunk, with
+ * these words; then it calls after_count() with the kind and the id of its next
+ * record, under no lock of vestige and before that record.
+ * vst__recording_count_all calls count() for the words of all threads that only
+ * hooks write, with the recorder's lock held: count() must not define, record
+ * or wait. words 0: nothing is counted. */
 typedef struct vst_pace {
     size_t words;
     void *ctx;

@@ -149,7 +149,7 @@ struct vst_recording {
     vst__spare *spares;
     size_t spare_count;
     bool is_repeating; /* writer_repeat_calls (writer.c) is running */
-    bool has_gone;     /* some threads have `gone` set */
+    bool has_gone;     /* at least one thread has `gone` set */
     /* each run begins with a checkpoint; constant while recording */
     bool checkpoints;
     /* calls that took less are left out; constant while recording */

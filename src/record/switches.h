@@ -24,7 +24,7 @@ typedef struct vst__watch {
     bool has_word;     /* the thread's first word is in the trace */
     uint64_t last;     /* the last word that was written */
     uint64_t lost;     /* number of switches lost since then */
-    bool has_lost;     /* some switches were lost, number unknown */
+    bool has_lost;     /* switches were lost, but their number is unknown */
     uint64_t since_ns; /* when watching began */
     /* When the thread waited before that; waited_until_ns is 0 if it did
      * not. */

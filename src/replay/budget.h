@@ -43,7 +43,7 @@ void vst__budget_get_stretch(const vst_budget *budget, size_t number,
 /* A period before or after a stretch in which calls of a function were left
  * out. */
 typedef struct vst_budget_gap {
-    double calls; /* for how many left-out calls one call stands */
+    double calls; /* number of left-out calls for which one call stands */
     /* How long a thread could be in these calls: in all of them, and in those
      * that calls of this stretch stand for (half of them if there is such a
      * stretch on the other side, too). */

@@ -42,7 +42,7 @@ vst_status vst__matcher_memory(vst_matcher *matcher,
         break;
     case VST_ESCAPE_ALLOC_LARGE:
         if (vst_range_of_head(head) != 0)
-            return VST_OK; /* this is address space, not memory */
+            return VST_OK; /* a reservation is address space, not memory */
         break;
     case VST_ESCAPE_FREE_RANGE:
         return vst_head_kind(head) == VST_MEMORY_FRAMEWORK_FREE

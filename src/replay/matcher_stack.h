@@ -28,7 +28,7 @@ enum {
     /* In a saved stack only: known from a checkpoint, and no piece of it was
      * delivered yet. */
     VST_FRAME_UNSEEN = 1 << 26,
-    VST_FRAME_OPERATOR = 1 << 27, /* not a call of the language */
+    VST_FRAME_OPERATOR = 1 << 27, /* the frame is not a call of the language */
     VST_FRAME_PLUMBING = 1 << 28, /* VST_SPAN_MACHINERY outside an import */
     VST_FRAME_OWN = VST_FRAME_INNER | VST_FRAME_OPERATOR | VST_FRAME_PLUMBING
 };
@@ -145,7 +145,7 @@ struct vst_matcher {
     vst__args *args;
     size_t args_count, args_capacity;
     uint32_t free_args;
-    vst__exception *exceptions; /* not more than there are frames */
+    vst__exception *exceptions; /* never more than there are frames */
     size_t exception_count, exception_capacity;
     uint32_t free_exception;
     vst__text text;            /* text of an operator while it is read */

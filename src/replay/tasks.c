@@ -14,7 +14,7 @@ typedef struct task {
     /* times of the current step, whose end was not recorded yet */
     int64_t step_ns, step_at_ns;
     bool in_step; /* the task is in a step */
-    bool in_call; /* one of the step's calls is running */
+    bool in_call; /* one of the calls of the step is running */
     /* the task's end was recorded: this is its last call */
     bool is_last;
     bool waits; /* the task has waited since shown.end_ns, for: */

@@ -9,7 +9,8 @@
 const char *vst__task_kind_name(vst_task_kind kind);
 
 typedef enum vst__task_end {
-    VST_TASK_OPEN = 0, /* it was waiting or running when the recording ended */
+    /* the task was waiting or running when the recording ended */
+    VST_TASK_OPEN = 0,
     VST_TASK_RETURNED = 1,
     VST_TASK_RAISED = 2
 } vst__task_end;

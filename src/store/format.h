@@ -127,7 +127,8 @@ typedef struct vst_file_header {
     /* records that are older than this, counted from the last record, are not
      * shown; 0: no such limit */
     uint64_t keep_ns;
-    uint32_t slot_size; /* not 0 if chunks are reused, see above */
+    /* size of slots if chunks are reused (see above), else 0 */
+    uint32_t slot_size;
     uint32_t reserved;
     /* calls that took less were left out; 0: no calls */
     uint64_t min_duration_ns;

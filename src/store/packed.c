@@ -185,7 +185,7 @@ vst_status vst__packed_open(int fd, uint64_t file_size, vst__packed **packed,
     status = vst__decompressor_create(&self->decompressor);
     if (status == VST_OK)
         status = find_frames(self, header.size);
-    /* not even the header of the trace is there */
+    /* the file does not even have the trace's header */
     if (status == VST_OK && self->size == 0)
         status = VST_E_DAMAGED;
     *size = self->size;

@@ -88,10 +88,10 @@ struct vst_trace {
     uint64_t valid_end; /* bytes up to here are chunks */
     /* the file has bytes that are neither chunks nor zeros */
     bool damaged;
-    /* where these begin; in a bounded file, chunks may follow */
+    /* where the damaged bytes begin; in a bounded file, chunks may follow */
     uint64_t damaged_at;
     vst_ticks clip;      /* earlier records are not shown; 0 if all are */
-    vst_ticks keep_clip; /* such a limit that the file itself sets */
+    vst_ticks keep_clip; /* the clip that the file itself asks for */
     vst_ticks until;     /* later records are not shown */
 
     vst__segment *segments;

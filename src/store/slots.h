@@ -78,7 +78,7 @@ typedef enum vst__slot_step {
     VST_SLOT_TAKE, /* take the room; empty it first if it is not free */
     VST_SLOT_DROP, /* empty and drop the room, then choose again */
     VST_SLOT_GROW, /* add a slot at the end of the file */
-    VST_SLOT_NONE  /* there is no room */
+    VST_SLOT_NONE  /* the file has no room */
 } vst__slot_step;
 
 /* The oldest part, or the beginning of a free part. */

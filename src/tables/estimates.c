@@ -30,9 +30,11 @@ struct vst__estimate {
         bool is_touched;
         double gain_ns, loss_ns;
         int64_t self_ns, total_ns; /* as recorded */
-        /* For the total: gains in the calls that others stand for, the time of
-         * recorded calls there, the part of both that fits, and both without
-         * limits. */
+        /* Facts for the total time. gains_ns: own time of the calls that
+         * recorded calls stand for. recorded_inside_ns: time of calls inside
+         * these calls that is recorded as other calls. fitting_ns: added time
+         * that fits into the gaps; wanted_ns: the added time without that
+         * limit. */
         double gains_ns, recorded_inside_ns, fitting_ns, wanted_ns;
         int64_t ended_ns; /* end of its last call */
         /* The stretch in which that call began. */

@@ -14,7 +14,7 @@ enum {
     VST_MARK_WAITS = 2,
     VST_MARK_GC = 4,
     VST_MARK_NO_TIME = 8,
-    VST_MARK_STEP = 16, /* it runs one step of an event loop */
+    VST_MARK_STEP = 16, /* the function runs one step of an event loop */
     /* if a task waits in this function, its caller is shown as the awaiting
      * one: asyncio.sleep() */
     VST_MARK_AWAITED = 32,

@@ -65,7 +65,7 @@ typedef struct vst__table {
     const char *name;
     const vst__column_spec *columns;
     size_t column_count;
-    bool has_names; /* it shows names of definitions */
+    bool has_names; /* the table shows names of definitions */
     /* Called when the trace is open; NULL: nothing to do. */
     vst_status (*begin)(vst__filling *filling);
     /* Puts rows that do not come from the replay's sink, usually some thousand;

@@ -38,7 +38,7 @@ enum { VST_LANE_FACTS_MAX = 16 };
 typedef struct vst__lane {
     uint32_t thread; /* number; 0: no thread */
     uint32_t device; /* number; 0: no device */
-    uint32_t stream; /* number on the device */
+    uint32_t stream; /* number of the stream on its device */
     vst_id id;       /* the function that all items belong to; 0: none */
     uint32_t first, members; /* if it shows a group: the lanes of the members */
     uint32_t rows;

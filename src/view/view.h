@@ -227,7 +227,7 @@ typedef struct vst_view_series {
     vst_view_track track;
     vst_id id;
     uint32_t thread; /* for a COUNTER */
-    bool known;      /* there is a value before the first point */
+    bool known;      /* the counter has a value before the first point */
     double before;
     vst_view_point *points;
     size_t count, capacity;

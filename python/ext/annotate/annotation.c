@@ -176,8 +176,8 @@ static void annotation_begin_node(const annotation *self)
     vpy_node node;
 
     vpy_node_prepare(&node, self->args, self->values);
-    vst_thread_enter_free(); /* this may store a record, which must come first
-                              */
+    /* may store a record, which must come before the span's */
+    vst_thread_enter_free();
     vst_record_begin(self->id, self->instance);
     vpy_node_record(&node);
 }

@@ -39,7 +39,7 @@ static const double window_share_ms = 40;
 /* mean of the shortest time between two windows */
 static const double between_ms = 30;
 /* after this time the list is written to a bounded file again */
-static const double tell_ms = 100;
+static const double list_again_ms = 100;
 static const double word_ns = 2.5;  /* cost of counting a word */
 static const double place_ns = 500; /* cost of disabling a function's places */
 /* A call may cost this many times as much as in the loop that measured it.
@@ -194,7 +194,7 @@ uint32_t vpy_budget_value(uint32_t value)
     if (!vpy_can_be_left_out(value) || VPY_ID(value) >= state->counts.size)
         return value;
     counted = &state->counts.of[VPY_ID(value)];
-    return counted->is & VPY_BUDGET_OUT || counted->odd != 0
+    return counted->is & VPY_BUDGET_OUT || counted->stale != 0
                ? value | VPY_LEFT_OUT
                : value;
 }
@@ -210,7 +210,7 @@ static void record_change(uint32_t flags, double taken_ns)
 {
     const vst_left_out left_out = {
         .flags = flags | (vpy_passing_rests() ? VST_LEFT_OUT_PYTHON : 0) |
-                 (state->told_out ? VST_LEFT_OUT_STILL : 0),
+                 (state->listed_any ? VST_LEFT_OUT_STILL : 0),
         .passing = (uint32_t)(vpy_passing_share() * 1e6 / margin_python),
         .taken_ns = taken_ns < UINT32_MAX ? (uint32_t)taken_ns : UINT32_MAX,
         .cpu_ns = (uint64_t)state->own,
@@ -218,23 +218,24 @@ static void record_change(uint32_t flags, double taken_ns)
         .since = state->sample.ticks,
         .since_cpu_ns = (uint64_t)state->sample.own};
 
-    state->told = state->looked;
-    state->told_out = leaves_out();
+    state->listed_at = state->looked;
+    state->listed_any = leaves_out();
     vst__recording_leave_out(state->tracer->recording, &left_out,
                              state->counts.out, state->counts.out_count);
 }
 
 /* Returns whether the list must be written again, because a bounded file drops
  * old records. */
-static bool is_to_be_told(void)
+static bool must_list_again(void)
 {
     return state->tracer->options.is_bounded && leaves_out() &&
            !state->in_window;
 }
 
-static void budget_tell_again(void)
+static void budget_list_again(void)
 {
-    if (!is_to_be_told() || state->looked - state->told < tell_ms * MS)
+    if (!must_list_again() ||
+        state->looked - state->listed_at < list_again_ms * MS)
         return;
     record_change(0, 0);
 }
@@ -254,8 +255,8 @@ static void budget_apply(double cpu, vst_id ends, uint32_t flags)
     PyErr_Fetch(&type, &value, &traceback);
     vpy_hook_enter(tstate);
     vpy_budget_list_out();
-    vpy_odd_frames_turn(ends);
-    vpy_budget_settle();
+    vpy_stale_frames_update(ends);
+    vpy_budget_end_change();
     vpy_code_ids_next_round();
     vpy_passing_apply();
     if (state->by_thunks)
@@ -323,8 +324,8 @@ static void set_clock(double left)
         due = 1e18;
     else if (paid > due)
         due = paid;
-    if (is_to_be_told() && due > state->told + tell_ms * MS)
-        due = state->told + tell_ms * MS;
+    if (must_list_again() && due > state->listed_at + list_again_ms * MS)
+        due = state->listed_at + list_again_ms * MS;
     vpy_budget_clock_set((uint64_t)due);
 }
 
@@ -358,30 +359,30 @@ static void budget_look(vst_id ends)
     if (state->changed == before) /* otherwise budget_apply() counted it */
         budget_spend(cpu_now() - cpu);
     state->storage_ns = vst__recording_storage_ns(state->tracer->recording);
-    budget_tell_again();
+    budget_list_again();
     set_clock(left);
 }
 
 /* ---- who looks ---------------------------------------------------------- */
 
 /* A free-running thread may not hold the GIL; then this does nothing. */
-static void on_turn(void *ctx, vst_kind kind, vst_id id)
+static void after_count(void *ctx, vst_kind kind, vst_id id)
 {
-    if (state->tracer != ctx || state->is_turning || !PyGILState_Check())
+    if (state->tracer != ctx || state->is_looking || !PyGILState_Check())
         return;
-    state->is_turning = true;
+    state->is_looking = true;
     budget_look(kind == VST_ENTER ? 0 : id);
-    state->is_turning = false;
+    state->is_looking = false;
 }
 
 static void on_clock(double own_ns)
 {
-    if (state->tracer == NULL || state->is_turning)
+    if (state->tracer == NULL || state->is_looking)
         return;
-    state->is_turning = true;
+    state->is_looking = true;
     budget_spend(own_ns);
     budget_look(0);
-    state->is_turning = false;
+    state->is_looking = false;
 }
 
 /* ---- start and stop ----------------------------------------------------- */
@@ -413,7 +414,7 @@ static void set_up(vpy_tracer *tracer)
 
 void vpy_budget_begin(vpy_tracer *tracer)
 {
-    const vst_pace pace = {PACE_WORDS, tracer, budget_count, on_turn};
+    const vst_pace pace = {PACE_WORDS, tracer, budget_count, after_count};
 
     if (state->share == 0)
         return;
@@ -437,7 +438,7 @@ void vpy_budget_prepare(double share)
     free(state->counts.of);
     free(state->counts.seen);
     free(state->counts.out);
-    vpy_odd_frames_clear();
+    vpy_stale_frames_clear();
     memset(state, 0, sizeof *state);
     vpy_passing_end();
     state->share = share * for_counted;

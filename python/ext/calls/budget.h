@@ -61,7 +61,7 @@ typedef struct vpy_counted {
     uint32_t calls,
         /* calls in this sample, and how many of these had no call inside */
         leaves;
-    uint16_t odd; /* number of stale frames, see budget_frames.c */
+    uint16_t stale; /* number of stale frames, see budget_frames.c */
     uint8_t is;
 } vpy_counted;
 
@@ -88,7 +88,7 @@ void vpy_budget_take_all_in(void);
  * the sample can be new in the list. */
 void vpy_budget_list_out(void);
 /* Ends a change: sets VPY_BUDGET_WAS_OUT to VPY_BUDGET_OUT. */
-void vpy_budget_settle(void);
+void vpy_budget_end_change(void);
 
 static inline bool vpy_counted_changes(const vpy_counted *counted)
 {
@@ -98,10 +98,10 @@ static inline bool vpy_counted_changes(const vpy_counted *counted)
 
 /* budget_frames.c. A frame is stale if its call began while its function was
  * recorded and the function is left out now, or the other way round. Call
- * vpy_odd_frames_turn when the set of left-out functions changes. ends: id of
- * the call that ends in this thread now; 0: none. */
-void vpy_odd_frames_turn(vst_id ends);
-void vpy_odd_frames_clear(void);
+ * vpy_stale_frames_update when the set of left-out functions changes. ends: id
+ * of the call that ends in this thread now; 0: none. */
+void vpy_stale_frames_update(vst_id ends);
+void vpy_stale_frames_clear(void);
 /* Called by hooks for a value that has VPY_LEFT_OUT. place: see vpy_step.
  * result and waits: see vpy_step_before_exit. Return true if this place in the
  * code can be disabled, because no event of it will be recorded. */
@@ -109,10 +109,10 @@ VST_COLD bool vpy_left_out_enter(uint32_t value, const void *place);
 VST_COLD bool vpy_left_out_leave(uint32_t value, PyObject *code,
                                  PyObject *result, bool waits);
 
-/* budget_clock.c: calls turn() some milliseconds after the process has used
+/* budget_clock.c: calls on_due() some milliseconds after the process has used
  * this much CPU time, in a thread of its own that holds the GIL. own_ns: CPU
- * time that this thread used since the previous turn() returned. */
-void vpy_budget_clock_start(vpy_budget_turn *turn);
+ * time that this thread used since the previous on_due() returned. */
+void vpy_budget_clock_start(vpy_budget_due_fn *on_due);
 void vpy_budget_clock_set(uint64_t cpu_ns);
 void vpy_budget_clock_stop(void);
 uint64_t vpy_cpu_ns(void); /* CPU time of the process */

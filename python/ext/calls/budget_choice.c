@@ -117,7 +117,7 @@ void vpy_budget_list_out(void)
     }
 }
 
-void vpy_budget_settle(void)
+void vpy_budget_end_change(void)
 {
     vpy_counts *all = &state->counts;
 

@@ -95,8 +95,8 @@ static void *budget_clock_run(void *unused)
 
         if (now >= due) {
             PyGILState_STATE gil = PyGILState_Ensure();
-            if (state->turn != NULL)
-                state->turn(
+            if (state->on_due != NULL)
+                state->on_due(
                     (double)(read_clock(CLOCK_THREAD_CPUTIME_ID) - own));
             PyGILState_Release(gil);
             own = read_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -148,7 +148,7 @@ static PyObject *end_at_exit(PyObject *self, PyObject *unused)
 static PyMethodDef end_method = {"vestige_budget_at_exit", end_at_exit,
                                  METH_NOARGS, NULL};
 
-void vpy_budget_clock_start(vpy_budget_turn *fn)
+void vpy_budget_clock_start(vpy_budget_due_fn *fn)
 {
 
     if (!state->has_exit && vpy_at_exit(&end_method) < 0) {
@@ -156,14 +156,14 @@ void vpy_budget_clock_start(vpy_budget_turn *fn)
         return; /* without a clock there are no windows */
     }
     state->has_exit = true;
-    state->turn = fn;
+    state->on_due = fn;
     if (!state->is_there)
         budget_clock_start();
 }
 
 void vpy_budget_clock_stop(void)
 {
-    state->turn = NULL;
+    state->on_due = NULL;
     state->is_away = false;
     budget_clock_end();
 }
@@ -181,7 +181,7 @@ void vpy_budget_before_fork(void)
 static int come_back(void *unused)
 {
     (void)unused;
-    if (state->is_away && state->turn != NULL && !state->is_there)
+    if (state->is_away && state->on_due != NULL && !state->is_there)
         budget_clock_start();
     state->is_away = false;
     return 0;
@@ -201,5 +201,5 @@ void vpy_budget_after_fork(void)
 {
     pthread_mutex_init(&state->lock, NULL);
     state->is_there = state->is_away = false;
-    state->turn = NULL;
+    state->on_due = NULL;
 }

@@ -12,13 +12,13 @@
 
 #include <stdlib.h>
 
-static struct vpy_odd_frames_state *const state = &vpy_calls.odd_frames;
+static struct vpy_stale_frames_state *const state = &vpy_calls.stale_frames;
 
-typedef struct vpy_odd_frame {
+typedef struct vpy_stale_frame {
     const vpy_iframe *frame; /* NULL: the place is empty */
     vst_id id;
     bool is_recorded; /* the begin of the call was recorded */
-} odd_frame;
+} stale_frame;
 
 static size_t budget_frames_place_of(const vpy_iframe *frame)
 {
@@ -27,7 +27,7 @@ static size_t budget_frames_place_of(const vpy_iframe *frame)
 
 /* Returns the frame's place, or the empty place where it belongs; NULL if there
  * is no table. */
-static odd_frame *budget_frames_find(const vpy_iframe *frame)
+static stale_frame *budget_frames_find(const vpy_iframe *frame)
 {
     size_t i;
 
@@ -41,7 +41,7 @@ static odd_frame *budget_frames_find(const vpy_iframe *frame)
 
 static bool budget_frames_grow(void)
 {
-    odd_frame *old = state->table;
+    stale_frame *old = state->table;
     size_t size = state->table != NULL ? state->mask + 1 : 0;
 
     if (state->table != NULL && state->used * 2 <= state->mask)
@@ -61,7 +61,7 @@ static bool budget_frames_grow(void)
 
 /* Removes an entry, and moves later entries back so that searches still find
  * them. */
-static void budget_frames_drop(odd_frame *at)
+static void budget_frames_drop(stale_frame *at)
 {
     size_t hole = (size_t)(at - state->table), i = hole;
 
@@ -81,23 +81,23 @@ static void budget_frames_drop(odd_frame *at)
 
 /* Adds the frame to the table, or removes it if the table has it. Without
  * memory, the call ends without a record, or has a record of its end alone. */
-static void budget_frames_turn(const vpy_iframe *frame, vst_id id,
-                               vpy_counted *counted)
+static void budget_frames_toggle(const vpy_iframe *frame, vst_id id,
+                                 vpy_counted *counted)
 {
-    odd_frame *at = budget_frames_find(frame);
+    stale_frame *at = budget_frames_find(frame);
 
     if (at != NULL && at->frame != NULL) {
         budget_frames_drop(at);
-        counted->odd--;
-    } else if (counted->odd < UINT16_MAX && budget_frames_grow()) {
+        counted->stale--;
+    } else if (counted->stale < UINT16_MAX && budget_frames_grow()) {
         *budget_frames_find(frame) =
-            (odd_frame){frame, id, counted->is & VPY_BUDGET_OUT};
+            (stale_frame){frame, id, counted->is & VPY_BUDGET_OUT};
         state->used++;
-        counted->odd++;
+        counted->stale++;
     }
 }
 
-static void turn_thread(PyThreadState *tstate, vst_id ends)
+static void update_thread(PyThreadState *tstate, vst_id ends)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(tstate);
 
@@ -108,22 +108,22 @@ static void turn_thread(PyThreadState *tstate, vst_id ends)
         id = vpy_code_known_id((PyObject *)vpy_iframe_code(frame));
         if (id != 0 && id < vpy_calls.budget.counts.size && id != ends &&
             vpy_counted_changes(&vpy_calls.budget.counts.of[id]))
-            budget_frames_turn(frame, id, &vpy_calls.budget.counts.of[id]);
+            budget_frames_toggle(frame, id, &vpy_calls.budget.counts.of[id]);
         ends = 0; /* the call that ends is the thread's innermost */
     }
 }
 
-void vpy_odd_frames_turn(vst_id ends)
+void vpy_stale_frames_update(vst_id ends)
 {
     PyThreadState *here = PyThreadState_Get();
     PyThreadState *t =
         PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(here));
 
     for (; t != NULL; t = PyThreadState_Next(t))
-        turn_thread(t, t == here ? ends : 0);
+        update_thread(t, t == here ? ends : 0);
 }
 
-void vpy_odd_frames_clear(void)
+void vpy_stale_frames_clear(void)
 {
     free(state->table);
     state->table = NULL;
@@ -154,7 +154,7 @@ bool vpy_left_out_leave(uint32_t value, PyObject *code, PyObject *result,
     vst_kind kind = result != NULL ? VST_EXIT : VST_RAISE;
     vst_id id = VPY_ID(value);
     vpy_counted *counted;
-    odd_frame *at;
+    stale_frame *at;
     bool is_out, records;
 
     if (id >= vpy_calls.budget.counts.size)
@@ -166,12 +166,12 @@ bool vpy_left_out_leave(uint32_t value, PyObject *code, PyObject *result,
     if (at != NULL && at->frame != NULL) {
         records = at->is_recorded;
         budget_frames_drop(at);
-        if (--counted->odd == 0 && !is_out)
+        if (--counted->stale == 0 && !is_out)
             vpy_code_set_value(code, vpy_budget_value(value & ~VPY_LEFT_OUT));
     }
     if (records && value & VPY_COROUTINE)
         vpy_coroutine_record_exit_of_running(kind, id, result, waits);
     else if (records)
         vst_record_end_of_call(kind, id);
-    return is_out && counted->odd == 0;
+    return is_out && counted->stale == 0;
 }

@@ -72,9 +72,9 @@ static void note_trouble(const char *wanted, const char *engine,
                          const char *why)
 {
     snprintf(state->missed, sizeof state->missed, "%s", why);
-    if (strcmp(wanted, "auto") == 0 || state->told)
+    if (strcmp(wanted, "auto") == 0 || state->has_noted)
         return;
-    state->told = true;
+    state->has_noted = true;
     snprintf(state->note, sizeof state->note,
              "vestige: engine %s is not usable here: %.150s; recording with %s",
              engine, why, vpy_engines[0]->name);
@@ -129,7 +129,7 @@ void vpy_engine_give_up(void)
 }
 
 /* Writes metadata for `vestige info`: which parts fell back, and why. */
-static void tell_fallbacks(vpy_tracer *tracer)
+static void note_fallbacks(vpy_tracer *tracer)
 {
     char text[8192];
     vpy_json json;
@@ -175,7 +175,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
 {
     const vpy_engine *engine = vpy_engine_choose(&tracer->options);
     bool started = try_start(engine, tracer);
-    bool was_told = state->told;
+    bool had_noted = state->has_noted;
     char json[64];
 
     if (!started && engine != vpy_engines[0]) {
@@ -184,8 +184,8 @@ bool vpy_engine_start(vpy_tracer *tracer)
         vpy_calls.tracer.message[0] = 0;
         started = try_start(vpy_engines[0], tracer);
     }
-    if (!started && !was_told) {
-        state->told = false; /* no engine records, so the error says why */
+    if (!started && !had_noted) {
+        state->has_noted = false; /* no engine records, so the error says why */
         state->note[0] = 0;
     }
     if (!started)
@@ -193,7 +193,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
     vpy_stacks_make_room();
     snprintf(json, sizeof json, "\"%s\"", tracer->engine->name);
     vst_recording_set_metadata(tracer->recording, "vestige.engine", json);
-    tell_fallbacks(tracer);
+    note_fallbacks(tracer);
     return true;
 }
 

@@ -77,7 +77,7 @@ static bool turbo_start(vpy_tracer *tracer)
 }
 
 /* Writes counts of thunks as metadata, for `vestige info`. */
-static void tell_counts(vpy_tracer *tracer)
+static void note_counts(vpy_tracer *tracer)
 {
     const vpy_thunk_counts *counts = vpy_thunks_counts();
     char json[512];
@@ -97,7 +97,7 @@ static void turbo_stop(vpy_tracer *tracer)
     if (tracer->options.c_functions)
         vpy_thunks_stop();
     vpy_frames_stop(tracer);
-    tell_counts(tracer);
+    note_counts(tracer);
 }
 
 static size_t turbo_hooks_in_place(void)

@@ -27,7 +27,7 @@ static PyObject *answer_unrecorded(void)
         __atomic_load_n(&vpy_calls.monitoring.answer, __ATOMIC_RELAXED));
 }
 
-static VST_NOINLINE PyObject *enter_slowly(PyObject *const *args)
+static VST_NOINLINE PyObject *enter_slow(PyObject *const *args)
 {
     uint32_t value = vpy_code_value(args[0]);
 
@@ -57,7 +57,7 @@ static VST_HOT PyObject *on_enter(PyObject *self, PyObject *const *args,
 
     (void)self, (void)nargsf, (void)kwnames;
     if (!VST_LIKELY(vpy_is_plain(id) && vst_record_at_once(VST_ENTER, id)))
-        return enter_slowly(args);
+        return enter_slow(args);
     if (VST_LIKELY(value == id || vpy_step_has_place(id, args)))
         Py_RETURN_NONE;
     return monitoring_begin_step(id, args);
@@ -74,8 +74,8 @@ static PyObject *on_throw(PyObject *self, PyObject *const *args, size_t nargsf,
 
 /* Handles all less common ends of calls. result: NULL if an exception leaves
  * the function; waits: the call yields. */
-static VST_NOINLINE PyObject *leave_slowly(PyObject *code, PyObject *result,
-                                           bool waits)
+static VST_NOINLINE PyObject *leave_slow(PyObject *code, PyObject *result,
+                                         bool waits)
 {
     uint32_t value = vpy_code_value(code);
     vst_kind kind = result != NULL ? VST_EXIT : VST_RAISE;
@@ -115,7 +115,7 @@ VST_INLINE PyObject *leave(PyObject *code, PyObject *result, bool waits)
             vpy_is_plain(value) && vst_clock_is_at_hand() &&
             vst_record_end_of_call_at_once(kind, value, vst_clock_ticks())))
         Py_RETURN_NONE;
-    return leave_slowly(code, result, waits);
+    return leave_slow(code, result, waits);
 }
 
 static VST_HOT PyObject *on_return(PyObject *self, PyObject *const *args,
@@ -182,7 +182,7 @@ static bool will_end(PyObject *const *args)
     return IS_PLAIN_CALL((unsigned char)code[offset]);
 }
 
-static VST_NOINLINE PyObject *call_slowly(PyObject *const *args)
+static VST_NOINLINE PyObject *call_slow(PyObject *const *args)
 {
     vst_id id = vpy_native_id(args[2]);
 
@@ -209,12 +209,12 @@ static VST_HOT PyObject *on_call(PyObject *self, PyObject *const *args,
             Py_RETURN_NONE;
         }
     }
-    return call_slowly(args);
+    return call_slow(args);
 }
 
 /* Handles all less common ends of calls in C. If the function is left out, its
  * call began before that, because a disabled place has no end event. */
-static VST_NOINLINE PyObject *c_end_slowly(PyObject *const *args, vst_kind kind)
+static VST_NOINLINE PyObject *c_end_slow(PyObject *const *args, vst_kind kind)
 {
     vst_id id = vpy_native_id(args[2]);
 
@@ -232,7 +232,7 @@ VST_INLINE PyObject *c_end(PyObject *const *args, vst_kind kind)
                    vst_clock_is_at_hand() &&
                    vst_record_end_of_call_at_once(kind, id, vst_clock_ticks())))
         Py_RETURN_NONE;
-    return c_end_slowly(args, kind);
+    return c_end_slow(args, kind);
 }
 
 static VST_HOT PyObject *on_c_return(PyObject *self, PyObject *const *args,

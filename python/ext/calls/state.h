@@ -66,7 +66,7 @@ struct vpy_tracer_state {
  * stops or is about to. */
 struct vpy_engine_state {
     const struct vpy_engine *running; /* NULL: none. Atomic: hooks read it */
-    bool told;       /* the user knows that an engine is not usable */
+    bool has_noted;  /* the user knows that an engine is not usable */
     bool has_warned; /* the user knows that this Python is not proven */
     char note[VPY_MESSAGE_MAX]; /* line for the user, or "" */
     /* why the wanted engine does not record, or "" */
@@ -144,10 +144,10 @@ struct vpy_budget_state {
     /* time of the last change, and how long to wait for a window after it */
     double changed, wait_ns;
     bool in_window;
-    bool is_turning;
+    bool is_looking;
     /* CPU time when the list of left-out functions was last written */
-    double told;
-    bool told_out; /* that list was not empty */
+    double listed_at;
+    bool listed_any; /* the list was not empty when it was last written */
     struct {
         double cpu, cost;
         double most; /* highest possible cost of the sample */
@@ -158,7 +158,7 @@ struct vpy_budget_state {
 };
 
 /* Called with the GIL; see vpy_budget_clock_start. */
-typedef void vpy_budget_turn(double own_ns);
+typedef void vpy_budget_due_fn(double own_ns);
 
 /* budget_clock.c. Guarded by the GIL, except where a field names its guard. */
 struct vpy_budget_clock_state {
@@ -174,16 +174,16 @@ struct vpy_budget_clock_state {
     long thread_id;
     /* is_away: the thread was ended for a fork and comes back */
     bool is_there, is_away;
-    bool has_exit;         /* end_at_exit is registered */
-    vpy_budget_turn *turn; /* NULL: no budget is kept */
+    bool has_exit;             /* end_at_exit is registered */
+    vpy_budget_due_fn *on_due; /* NULL: no budget is kept */
 };
 
 #if VPY_HAS_MONITORING
 enum { VPY_MONITORING_HOOKS = 11, VPY_MONITORING_UNWIND = 5 };
 
 /* budget_frames.c. Guarded by the GIL. */
-struct vpy_odd_frames_state {
-    struct vpy_odd_frame *table;
+struct vpy_stale_frames_state {
+    struct vpy_stale_frame *table;
     size_t mask, used; /* `used` counts slots in use */
 };
 
@@ -244,7 +244,7 @@ struct vpy_calls_state {
     struct vpy_budget_clock_state clock;
     vpy_watched setprofile; /* setprofile.c. Guarded by the state lock */
 #if VPY_HAS_MONITORING
-    struct vpy_odd_frames_state odd_frames;
+    struct vpy_stale_frames_state stale_frames;
     struct vpy_monitoring_state monitoring;
     struct vpy_monitoring_test_state monitoring_test;
     struct vpy_tool_state tool;

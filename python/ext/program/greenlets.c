@@ -268,7 +268,7 @@ bool vpy_greenlets_is_in_one(void)
     PyObject *current = NULL, *parent = NULL;
     bool is_in_one;
 
-    vpy_hook_enter(tstate); /* these calls are not the program's */
+    vpy_hook_enter(tstate); /* calls made here are not the program's */
     if (module != NULL)
         current = PyObject_CallMethod(module, "getcurrent", NULL);
     if (current != NULL)

@@ -220,8 +220,8 @@ static inline void profile_native(int what, PyObject *code, PyObject *function)
 
 /* Handles all less common events. Looks for new threads when a Python call
  * begins and when a C call ends, because a C call may have made a thread. */
-static VST_NOINLINE int hook_slowly(PyObject *object, PyFrameObject *frame,
-                                    int what, PyObject *argument)
+static VST_NOINLINE int hook_slow(PyObject *object, PyFrameObject *frame,
+                                  int what, PyObject *argument)
 {
     PyObject *code = vpy_frame_code(frame);
 
@@ -239,7 +239,7 @@ static VST_NOINLINE int hook_slowly(PyObject *object, PyFrameObject *frame,
     return 0;
 }
 
-static VST_NOINLINE int look_slowly(void)
+static VST_NOINLINE int look_slow(void)
 {
     adopt_new_threads();
     return 0;
@@ -294,11 +294,11 @@ static VST_HOT int profile_hook(PyObject *object, PyFrameObject *frame,
         return on_coroutine(frame, what, argument, VPY_ID(value));
     }
     if (!VST_LIKELY(is_done))
-        return hook_slowly(object, frame, what, argument);
+        return hook_slow(object, frame, what, argument);
     return VST_LIKELY(vpy_threads_made(state->interpreter) ==
                       state->threads_seen)
                ? 0
-               : look_slowly();
+               : look_slow();
 }
 
 /* ---- the program's own hooks ------------------------------------------- */

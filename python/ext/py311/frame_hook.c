@@ -88,8 +88,8 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
 }
 
 /* Records the end of an evaluation if that takes more than a store. */
-VST_NOINLINE static PyObject *end_slowly(PyObject *result, uint32_t value,
-                                         vst_ticks now)
+VST_NOINLINE static PyObject *end_slow(PyObject *result, uint32_t value,
+                                       vst_ticks now)
 {
     vst_record_end_of_call_at(result != NULL ? VST_EXIT : VST_RAISE, value,
                               now);
@@ -98,7 +98,7 @@ VST_NOINLINE static PyObject *end_slowly(PyObject *result, uint32_t value,
 
 VST_COLD static PyObject *end_by_other_clock(PyObject *result, uint32_t value)
 {
-    return end_slowly(result, value, vst_clock_ticks());
+    return end_slow(result, value, vst_clock_ticks());
 }
 
 VST_COLD static PyObject *end_late(PyObject *result, uint64_t began)
@@ -121,7 +121,7 @@ VST_INLINE PyObject *end_here(PyObject *result, uint64_t began)
     now = vst_clock_ticks();
     if (!VST_LIKELY(vst_record_end_of_call_at_once(
             result != NULL ? VST_EXIT : VST_RAISE, value, now)))
-        return end_slowly(result, value, now);
+        return end_slow(result, value, now);
     return result;
 }
 
@@ -175,8 +175,8 @@ VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
 }
 
 /* Handles all less common cases. */
-VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
-                                              vpy_iframe *frame, int throwing)
+VST_NOINLINE static PyObject *evaluate_slow(PyThreadState *tstate,
+                                            vpy_iframe *frame, int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
     uint64_t era = vpy_py311.place.era;
@@ -189,7 +189,7 @@ VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
     if (stack_is_low(t))
         return vpy_evaluate_without(tstate, frame, throwing);
     if (t->depth == t->open_depth)
-        vpy_open_calls_settle(t, tstate);
+        vpy_open_calls_end_inner(t, tstate);
     if (vpy_iframe_makes_generator(frame) || vpy_frame_will_be_refused(tstate))
         return vpy_py311.place.next_evaluate(tstate, frame, throwing);
     value = tstate->tracing ? 0 : vpy_frame_value(frame);
@@ -223,7 +223,7 @@ evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
         return vpy_py311.place.next_evaluate(tstate, frame, throwing);
     if (!(vpy_is_plain_coroutine(value) &&
           vst_record_at_once(VST_ENTER, VPY_ID(value))))
-        return evaluate_slowly(tstate, frame, throwing);
+        return evaluate_slow(tstate, frame, throwing);
     vpy_frames_this.depth++;
     if (!vpy_step_goes_on_in(frame, vpy_iframe_innermost(tstate)))
         return evaluate_step(tstate, frame, throwing, began);
@@ -278,9 +278,9 @@ VST_COLD static PyObject *call_tested(PyThreadState *tstate,
  * vpy_evaluate() is not installed, because the recording has ended or a budget
  * has removed the hook for a time, the function gets its own address back: the
  * interpreter then calls it fastest. */
-VST_NOINLINE static PyObject *call_slowly(PyObject *callable,
-                                          PyObject *const *args, size_t given,
-                                          PyObject *names)
+VST_NOINLINE static PyObject *call_slow(PyObject *callable,
+                                        PyObject *const *args, size_t given,
+                                        PyObject *names)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyFunctionObject *function = (PyFunctionObject *)callable;
@@ -355,12 +355,12 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
                     names == NULL && missing >= 0 && vpy_code_is_simple(code) &&
                     nothing_is_in_the_way(t, era, tstate, extra) &&
                     vpy_iframe_has_room(tstate, code)))
-        return call_slowly(callable, args, given, names);
+        return call_slow(callable, args, given, names);
     if (!VST_LIKELY(vpy_is_plain(value) &&
                     vst_record_at_once(VST_ENTER, value)))
         return value & VPY_LEFT_OUT
                    ? call_left_out(tstate, function, args, count, missing)
-                   : call_slowly(callable, args, given, names);
+                   : call_slow(callable, args, given, names);
     t->depth++;
     caller = vpy_iframe_innermost(tstate);
     if (!vpy_call_is_direct(caller, function, args, count))
@@ -405,11 +405,11 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 
     if (!VST_LIKELY(nothing_is_in_the_way(t, era, tstate, extra)) ||
         vpy_iframe_makes_generator(frame))
-        return evaluate_slowly(tstate, frame, throwing);
+        return evaluate_slow(tstate, frame, throwing);
     if (!VST_LIKELY(vpy_is_plain(value)))
         return evaluate_coroutine(tstate, frame, throwing, value);
     if (!VST_LIKELY(vst_record_at_once(VST_ENTER, value)))
-        return evaluate_slowly(tstate, frame, throwing);
+        return evaluate_slow(tstate, frame, throwing);
     t->depth++;
     return end(vpy_py311.place.next_evaluate(tstate, frame, throwing),
                BEGAN(era, value));

@@ -100,7 +100,7 @@ void vpy_open_calls_forget(const vpy_open_calls *except);
 void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate);
 /* Call when one of the open calls makes a call: the open calls inside it have
  * ended. */
-void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate);
+void vpy_open_calls_end_inner(vpy_frames_thread *t, PyThreadState *tstate);
 
 #pragma GCC visibility pop
 #endif

@@ -108,7 +108,7 @@ static void note_open_depth(vpy_frames_thread *t)
  * If the running frame is not among them, it belongs to another greenlet. A
  * thread made by C may return with another thread state: then all of the open
  * calls have ended. */
-void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate)
+void vpy_open_calls_end_inner(vpy_frames_thread *t, PyThreadState *tstate)
 {
     const vpy_iframe *running = vpy_iframe_innermost(tstate);
     size_t count = t->open->count;
@@ -127,7 +127,7 @@ void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate)
 
 /* Records a gap without length, because the time at which the thread lost its
  * hook is not known. */
-static void tell_of_gap(vpy_open_calls *open)
+static void record_empty_gap(vpy_open_calls *open)
 {
     vst_id *ids = calloc(open->count + 1, sizeof *ids);
     size_t count = 0;
@@ -149,5 +149,5 @@ void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate)
     t->open = open_frames_find(tstate);
     note_open_depth(t);
     if (t->open != NULL && t->open->after_gap)
-        tell_of_gap(t->open);
+        record_empty_gap(t->open);
 }

@@ -50,7 +50,7 @@ void vpy_frames_join_era(vpy_frames_thread *t, PyThreadState *tstate)
     vpy_open_calls_take(t, tstate);
 }
 
-void vpy_frames_settle_slow(PyThreadState *tstate)
+void vpy_frames_catch_up_slow(PyThreadState *tstate)
 {
     vpy_frames_thread *t = &vpy_frames_this;
 
@@ -59,7 +59,7 @@ void vpy_frames_settle_slow(PyThreadState *tstate)
     if (t->era != state->era)
         vpy_frames_join_era(t, tstate);
     if (t->depth == t->open_depth)
-        vpy_open_calls_settle(t, tstate);
+        vpy_open_calls_end_inner(t, tstate);
 }
 
 /* ---- away and back ------------------------------------------------------- */

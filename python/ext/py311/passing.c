@@ -64,11 +64,11 @@ void vpy_passing_apply(void)
 
 /* Does nothing: one hook sees the begin and the end of a call, and knows
  * whether it recorded the begin, so there are no stale frames. */
-void vpy_odd_frames_turn(vst_id ends)
+void vpy_stale_frames_update(vst_id ends)
 {
     (void)ends;
 }
 
-void vpy_odd_frames_clear(void)
+void vpy_stale_frames_clear(void)
 {
 }

@@ -66,12 +66,12 @@ typedef struct vpy_frames_thread {
 
 extern VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL;
 
-VST_COLD void vpy_frames_settle_slow(PyThreadState *tstate);
+VST_COLD void vpy_frames_catch_up_slow(PyThreadState *tstate);
 
 /* Call before a C call is recorded: records the ends of open calls that ended
  * unseen. Returns false if the hook is not installed; then the call must not be
  * recorded. */
-static inline bool vpy_frames_settle(PyThreadState *tstate)
+static inline bool vpy_frames_catch_up(PyThreadState *tstate)
 {
     vpy_frames_thread *t = &vpy_frames_this;
 
@@ -79,7 +79,7 @@ static inline bool vpy_frames_settle(PyThreadState *tstate)
                    (t->depth != t->open_depth ||
                     vpy_iframe_innermost(tstate) == t->open_top)))
         return true;
-    vpy_frames_settle_slow(tstate);
+    vpy_frames_catch_up_slow(tstate);
     return vpy_py311.place.era != 0;
 }
 

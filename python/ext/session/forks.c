@@ -68,7 +68,8 @@ static PyObject *forks_before_fork(PyObject *module, PyObject *unused)
         origin.tid = state->process == getpid() ? vpy_thread_id() : 0;
         origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
         vpy_state_take();
-        vpy_thunks_look(); /* so that not every child has to */
+        /* the parent looks, so that not every child has to */
+        vpy_thunks_look();
         vpy_state_give();
         is_for_exec = executes_a_program();
     }

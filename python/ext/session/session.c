@@ -114,9 +114,10 @@ static PyObject *session_fail(session *self, vst_status status,
                               const vst_error *error)
 {
     if (status == VST_E_BUSY) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "a recording is already running in this process; stop "
-                        "it before starting another (it goes on)");
+        PyErr_SetString(
+            PyExc_RuntimeError,
+            "a recording is already running in this process and goes "
+            "on; stop it before starting another");
         return NULL;
     }
     if (status == VST_E_TRACER && vpy_calls.tracer.message[0]) {

@@ -38,7 +38,8 @@ static VST_THREAD_LOCAL int nested VST_TLS_MODEL;
 
 static bool is_fault(const siginfo_t *info)
 {
-    return info->si_code > 0; /* else another process or thread sent it */
+    /* otherwise another process or thread sent the signal */
+    return info->si_code > 0;
 }
 
 /* Ends the process by the signal's default action: a fault happens again as

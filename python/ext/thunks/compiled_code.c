@@ -45,7 +45,7 @@ void vpy_compiled_code_drop(void)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    vpy_hook_enter(tstate); /* these calls are not the program's */
+    vpy_hook_enter(tstate); /* calls made here are not the program's */
     vst_memory_enter();
     if (is_compiling())
         drop_all();

@@ -107,7 +107,7 @@ static void report_values(PyObject *dict, found_fn *found)
 
 /* ---- types ------------------------------------------------------------- */
 
-static void tell_type(PyTypeObject *type, found_fn *found)
+static void report_type(PyTypeObject *type, found_fn *found)
 {
     PyObject *dict;
 
@@ -271,7 +271,7 @@ bool vpy_find_methods(found_fn *found)
     report_modules(found);
     for (size_t i = 0; i < seen.count; i++) {
         fetch_type(&seen, i);
-        tell_type(seen.items[i], found);
+        report_type(seen.items[i], found);
         Py_DECREF(seen.items[i]);
     }
     free(seen.items);
@@ -314,6 +314,6 @@ void vpy_find_methods_of(PyObject *object, found_fn *found)
     dict = PyModule_GetDict(object);
     while (dict != NULL && PyDict_Next(dict, &position, &key, &value))
         if (PyType_Check(value))
-            tell_type((PyTypeObject *)value, found);
+            report_type((PyTypeObject *)value, found);
     vpy_young_objects_set(young);
 }

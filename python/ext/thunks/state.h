@@ -86,7 +86,8 @@ struct vpy_thunk_calls_state {
     uint64_t recording;
     uint32_t recordings;
     PyInterpreterState *interpreter; /* the interpreter that is recorded */
-    bool pending; /* there may be definitions that were not found yet */
+    /* an import may have made definitions that were not found yet */
+    bool pending;
     vst_ticks walk_ended, walk_cost;
     bool is_ready; /* thunks are in place for a recording that begins soon */
     bool passes_on;

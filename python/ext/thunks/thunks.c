@@ -229,7 +229,7 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         return forward(s, w);
     }
-    if (vpy_frames_settle(tstate) && caller_is_recorded(tstate))
+    if (vpy_frames_catch_up(tstate) && caller_is_recorded(tstate))
         id = id_anew(number, tstate, w.a);
     if (imports)
         return call_import(number, w, in, id);
@@ -251,14 +251,14 @@ __attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
     if (!VST_LIKELY(tstate != NULL && tstate->interp == state->interpreter &&
                     tstate->tracing == 0))
         return call_other(a, b, c, d, e, number);
-    if (!VST_LIKELY(rest - 1 <
-                    VST_ID_MAX)) { /* also true if nothing is recorded */
+    if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) { /* the condition is also true if
+                                                 nothing is recorded */
         id = id_as_before(s, rest, tstate, a);
         if (!VST_LIKELY(id))
             return call_other(a, b, c, d, e, number);
     }
     /* Functions that import went through call_other. */
-    if (!VST_LIKELY(vpy_frames_settle(tstate) && caller_is_recorded(tstate)))
+    if (!VST_LIKELY(vpy_frames_catch_up(tstate) && caller_is_recorded(tstate)))
         return forward(s, w);
     return record(s, w, in, id);
 }

@@ -124,7 +124,7 @@ def listen_from_environment() -> None:
     from .children import _program
     from .sockets import InUse
 
-    if not _program()[0]:  # this is one of vestige's own commands
+    if not _program()[0]:  # the process runs one of vestige's own commands
         return
     try:
         listen(os.environ[LISTEN])

@@ -86,7 +86,7 @@ def answers(path: str) -> bool:
     try:
         probe.setblocking(False)
         probe.connect(path)
-    except BlockingIOError:  # it does, and other connections wait
+    except BlockingIOError:  # a process listens, and other connections wait
         return True
     except OSError:
         return False

@@ -37,7 +37,7 @@ def _leave_reason(text):
         posix = sys.modules["posix"]
         posix.stat(_place("sock"))  # raises if no command is waiting
         posix.symlink(text, _place("why"))
-    except BaseException:  # there is nobody to report to
+    except BaseException:  # nobody is waiting for the reason
         pass
 
 

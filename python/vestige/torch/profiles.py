@@ -122,7 +122,7 @@ class AutogradProfile(autograd.profile):  # type: ignore[misc]
         if isinstance(self.kineto_results, KinetoResults) and events is not self._counted:
             self._counted = events
             stats, began = self._stats, perf_counter_ns()
-            stats.number_of_events = len(events)  # this makes the events and their tree
+            stats.number_of_events = len(events)  # reading the length makes the events and their tree
             stats.parse_kineto_call_duration_us = _since(began)
             stats.function_events_build_tree_call_duration_us = stats.parse_kineto_call_duration_us
         return events

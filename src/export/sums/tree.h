@@ -47,7 +47,8 @@ typedef struct vst__tree {
     uint32_t *pids;     /* pids of the processes, in the order of their nodes */
     size_t pid_count;
     uint32_t depth_max; /* deeper nodes are summed up; 0: no limit */
-    bool is_cut;        /* some calls were too deep and are summed up */
+    /* true if some calls were too deep, and are summed up */
+    bool is_cut;
 } vst__tree;
 
 /* The greatest depth for formats that write the whole stack of each node,

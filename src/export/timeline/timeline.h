@@ -68,7 +68,8 @@ struct vst__timeline {
     uint64_t serials_before, serial_max;
     vst__timeline_name *names; /* one for each definition */
     vst_id first_id;           /* id of names[0] */
-    size_t dense;              /* this many names have consecutive ids */
+    /* how many names from the first on have consecutive ids */
+    size_t dense;
     /* for the lost definition that was looked up last */
     vst__timeline_name unknown;
     vst_id unknown_id;

@@ -44,7 +44,7 @@ typedef struct curve {
 typedef struct memory {
     vst__timeline *timeline;
     bool instants;
-    bool sampled; /* some event so far stood for several */
+    bool sampled; /* a sampled event stood for several allocations */
     bool has_framework;
     curve live, framework;
     vst__label usual, system; /* labels of instants */

@@ -45,7 +45,7 @@ struct vst__timeline_birth {
     uint32_t how;
     int64_t parent_ns;   /* when the parent started this process */
     uint64_t parent_tid; /* the system's number; 0: not known */
-    /* it has children, so calls that start processes are noted: */
+    /* The process has children, so its calls that start processes are noted: */
     bool has_children;
     /* ids of the functions that start processes, or 0 */
     vst_id starters[STARTERS_MAX];

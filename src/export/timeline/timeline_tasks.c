@@ -41,7 +41,7 @@ typedef struct shown {
     vst_task_awaits awaits;
     vst_id awaiting;
     uint32_t awaited;
-    vst_task_waker waker; /* what woke the running step */
+    vst_task_waker waker; /* the cause that woke the running step */
 } shown;
 
 /* Work that is handed to a thread pool, or begins to run. */

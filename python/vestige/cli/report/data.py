@@ -99,7 +99,7 @@ class Entry:
         self.library = library
         self.is_reduced = False  # the estimate would be larger if the threads had had more time
         self.durations: Durations | None = None  # None: the table was not read
-        self._rows: list[Any] = []  # one row for each trace
+        self._rows: list[Any] = []  # rows of the table `functions`, one for each trace
 
     @property
     def kind_name(self) -> str:

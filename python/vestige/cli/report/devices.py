@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vestige.reading.report_columns import Column, Table
 
 WORK = ("kernel", "copy", "set")
-GAPS_SHOWN = 5  # in the text
+GAPS_SHOWN = 5  # idle times that the text shows
 SECOND = 1_000_000_000
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .command import Reading
 
-LONGEST = 5  # in the text
+LONGEST = 5  # collections that the text shows
 
 
 def show_collections(reading: Reading, start_ns: int, rows: int, out: TextIO) -> None:
