@@ -19,7 +19,7 @@
 /* Categories by which clients know events. Formats may number them, so add new
  * categories at the end. */
 typedef enum vst__category {
-    VST_CATEGORY_CALL = 1, /* 0, for a span: the category of its label */
+    VST_CATEGORY_CALL = 1, /* 0 in a span means the category of its label */
     VST_CATEGORY_OPERATOR,
     VST_CATEGORY_ANNOTATION,
     VST_CATEGORY_INSTANT,
@@ -205,7 +205,7 @@ typedef struct vst__drawn_flow {
 
 typedef struct vst__drawn_span {
     vst__label *label;
-    /* for VST_FIT_LOOSE; other spans: VST_CATEGORY_OF_LABEL */
+    /* for VST_FIT_LOOSE; 0 for other spans, which have their label's */
     vst__category category;
     vst__fit fit;
     uint32_t depth;

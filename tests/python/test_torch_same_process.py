@@ -1,4 +1,4 @@
-"""What torch.profiler's users meet, beside torch's own in one process."""
+"""What users of torch.profiler meet when vestige and torch's own profiler run in one process."""
 
 import json
 import threading
