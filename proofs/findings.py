@@ -208,6 +208,8 @@ def table(runs: Sequence[Run]) -> str:
     for cause in KINDS:
         planted = [run for run in runs if run.program.cause == cause and not run.program.is_healthy]
         healthy = [run for run in runs if run.program.cause == cause and run.program.is_healthy]
+        if not planted and not healthy:
+            continue
         row = [
             len({run.program.title for run in planted}),
             len(planted),

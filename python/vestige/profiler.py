@@ -14,6 +14,7 @@ from time import time_ns
 from . import _core
 from . import torch as torch_api
 from .recording import endings, forked, standard_error
+from .recording.caches import note_caches
 from .recording.metadata import check_json, check_key, facts_of, note_storage
 from .recording.option_table import OPTIONS
 from .recording.options import read_options, sched_note, tell_engine
@@ -364,6 +365,7 @@ class profile(TorchProfile):
                     self._session.name_process()
                 self._session.note_sources()
                 note_storage(self)
+                note_caches(self)
                 self._session.finish()
                 if not self._is_child:  # a child stays silent
                     self._tell_loss()

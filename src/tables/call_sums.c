@@ -76,15 +76,22 @@ void vst__call_sums_free(vst__sums *sums)
     COLUMN(I32_UNLESS_0, module, imports ? above : 0)                          \
     COLUMN(I32_OR_NULL, awaits, waits, above) /* vst_task_awaits */
 
-/* Marks the rows whose calls took long enough, and the rows around a long wait,
- * whose time does not include the wait. */
+/* A function that fails so often is shown, however short its calls are. */
+enum { RAISED_OFTEN = 2 };
+
+/* Marks the rows whose calls took long enough, and the rows of calls that often
+ * raised, with the rows around these and around a long wait, whose time does
+ * not include the wait. */
 static void keep_long(const vst__call_sums *own, int64_t min_ns, bool *kept)
 {
     const vst_context_row *rows = own->rows;
 
     for (size_t i = own->count; i-- != 0;) {
-        kept[i] |= rows[i].node.total_ns >= min_ns;
-        if (kept[i] && rows[i].parent != 0 && is_wait(&rows[i].node))
+        bool raised = rows[i].node.raised >= RAISED_OFTEN;
+
+        kept[i] |= raised || rows[i].node.total_ns >= min_ns;
+        if (kept[i] && rows[i].parent != 0 &&
+            (raised || is_wait(&rows[i].node)))
             for (uint32_t at = rows[i].parent; at != 0 && !kept[at - 1];
                  at = rows[at - 1].parent)
                 kept[at - 1] = true;

@@ -87,6 +87,15 @@ def _sources(value: Any) -> dict[int, tuple[int, int]] | None:
     return {number: (modified_ns, size) for number, modified_ns, size in rows}
 
 
+def _caches(value: Any) -> list[list[Any]] | None:
+    """Rows of file, line, name, room, found and not found."""
+    if not isinstance(value, list):
+        return None
+    shape = (_text, _integer, _text, _positive, _integer, _integer)
+    rows = [row for row in value if isinstance(row, list) and len(row) == len(shape)]
+    return [row for row in rows if None not in [check(one) for check, one in zip(shape, row)]]
+
+
 def _texts(value: Any) -> dict[str, str] | None:
     if not isinstance(value, dict):
         return None
@@ -110,6 +119,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "distributedInfo": _members_of(rank=_integer, world_size=_integer),
     "host_name": _text,
     "vestige.budget": _share,
+    "vestige.caches": _caches,
     "vestige.command": _command,
     "vestige.engine": _text,
     "vestige.exit": _members_of(by=_text, code=_integer),
@@ -120,6 +130,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "vestige.parent": _members_of(pid=_integer, tid=_integer, time_ns=_integer, how=_text),
     "vestige.process_name": _text,
     "vestige.processor_waits": _counts,
+    "vestige.processors": _positive,
     "vestige.profiler": _text,
     "vestige.python": _text,
     "vestige.root": _text,

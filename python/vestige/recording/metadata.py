@@ -23,6 +23,7 @@ def facts_of(profile: Any) -> dict[str, str]:
         "vestige.command": "[" + ", ".join(map(quote, sys.orig_argv)) + "]",
         "vestige.engine": quote(profile._session.engine),
         "vestige.process_name": quote(name),
+        "vestige.processors": str(len(os.sched_getaffinity(0))),
         "vestige.python": quote(sys.version.split()[0]),
         "vestige.stdlib": quote(os.path.dirname(getattr(os, "__file__", ""))),
     }

@@ -11,10 +11,17 @@ from vestige.reading.labels import plain_name
 from vestige.reading.report_columns import IMPORTS
 from vestige.reading.waits import CHILD, KINDS, LOCK
 
+from .caches import cache
+from .crowds import oversubscribed
+from .data import gil_holders
 from .findings import Finding, heaviest, place, waits
+from .growing import growing
 from .idle_devices import idle_device
 from .imports import Imports
+from .output import logging
+from .raised import exceptions, retry
 from .tails import tail
+from .workers import slow_worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -404,7 +411,8 @@ def gil(evidence: Evidence) -> Finding | None:
         return None
     ns = sum(waited.values())
     share = ns / sum(lasted[thread] for thread in waited)
-    held = max(evidence.gil_holders() if evidence.gil_holders else (), key=lambda holder: holder.held_ns, default=None)
+    holders = [holder for trace in evidence.traces() for holder in gil_holders(trace)]
+    held = max(holders, key=lambda holder: holder.held_ns, default=None)
     by = f", mostly held by {held.function} in {held.thread}" if held is not None else ""
     return Finding(
         "GIL",
@@ -455,10 +463,17 @@ CAUSES: tuple[Callable[[Evidence], Finding | None], ...] = (
     many_requests,
     blocked_loop,
     idle_device,
+    retry,
+    slow_worker,
+    oversubscribed,
     waiting,
     gil,
     collections,
     same_arguments,
+    cache,
+    exceptions,
+    logging,
+    growing,
     short_calls,
     one_thread,
     tail,

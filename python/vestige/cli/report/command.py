@@ -15,7 +15,7 @@ from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.layout import show
 
 from . import compensated, memory
-from .data import FOR_FINDINGS, Data, gil_holders
+from .data import FOR_FINDINGS, Data
 from .devices import read as read_devices
 from .devices import show_devices
 from .findings import Evidence, engine_of, find, lines
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from vestige._core import Trace
     from vestige.base.terminal import Progress
     from vestige.reading.inputs import Source
     from vestige.reading.report_columns import Column, Table
@@ -418,7 +419,7 @@ class Reading:
             together=len(self._inputs.sources) > 1,
             waits=not options.no_waits,
             only_own=view == "findings",
-            awaits=view == "tree",
+            awaits=view in ("tree", "findings"),
             fold_imports=view in ("findings", "imports") or (text and not options.all),
             blocked_ns=self.tasks.blocked_ns if self.tasks is not None else 0,
             min_ns=int(options.min * span / SMALLER) if text and view == "tree" else 0,
@@ -474,10 +475,10 @@ class Reading:
 
     def findings(self) -> list[Finding]:
         engine = engine_of(self.read[0].open()) if self.read else ""
-        return find(Evidence(self.data, self.facts, engine, self._look, self._gil_holders, self.devices))
+        return find(Evidence(self.data, self.facts, engine, self._look, self._traces, self.devices))
 
-    def _gil_holders(self) -> list[Named]:
-        return [holder for source in self.read for holder in gil_holders(source.open())]
+    def _traces(self) -> Iterator[Trace]:
+        return (source.open() for source in self.read)
 
     def _look(self, step: Named) -> Node:
         """Returns the tree of what the step's thread did during the step."""

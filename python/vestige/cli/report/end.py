@@ -8,7 +8,7 @@ from vestige._core import Trace
 from vestige.base.quantities import duration, plural
 from vestige.base.terminal import UNBOUNDED, Paint, Progress, cells, cut, width_of
 
-from .data import FOR_FINDINGS, Data, gil_holders
+from .data import FOR_FINDINGS, Data
 from .devices import read as read_devices
 from .findings import Evidence, engine_of, find, lines
 from .notes import WORTH_A_WORD, has_all_calls, show_head, show_left_out, span_of
@@ -61,7 +61,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
         return inside.tree
 
     devices = read_devices(trace)
-    found = find(Evidence(data, [facts], engine_of(trace), look, lambda: gil_holders(trace), devices))
+    found = find(Evidence(data, [facts], engine_of(trace), look, lambda: [trace], devices))
     if facts["threads"] > 1:  # otherwise threads that wait for work would come first
         data.leave_out_waits()
     show_head([facts], data, out)

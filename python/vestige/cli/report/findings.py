@@ -14,8 +14,10 @@ from vestige.reading.waits import waits_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
+
+    from vestige._core import Rows, Trace
 
     from .data import Data, Named, Node
     from .devices import Device
@@ -55,19 +57,48 @@ class Evidence:
         facts: Sequence[dict[str, Any]],
         engine: str = "",
         look: Callable[[Named], Node] | None = None,
-        gil_holders: Callable[[], Sequence[Named]] | None = None,
+        traces: Callable[[], Iterable[Trace]] = tuple,
         devices: Sequence[Device] = (),
     ) -> None:
         self.data = data
         self.facts = facts
         self.engine = engine
         self.look = look  # returns the tree of what a step's thread did during the step
-        self.gil_holders = gil_holders
+        self.traces = traces  # opens the traces again
         self.devices = devices
         self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
         self.places = Places(data.tree)
         self.explained: set[str] = set()  # functions whose waits another finding explains
         self.tells_imports = False  # a finding explains everything inside imports
+
+    def metadata(self, key: str) -> Any:
+        """The first value that a trace has, in the shape that vestige writes; None without any."""
+        from vestige.reading.metadata import SHAPES, load_json
+
+        for trace in self.traces():
+            text = trace.metadata().get(key)
+            if text is not None:
+                return SHAPES[key](load_json(text))
+        return None
+
+    def is_unchanged(self, file: str) -> bool:
+        """Whether a source file is as it was when a recording ended."""
+        from os import stat
+
+        from vestige.reading.metadata import SHAPES, load_json
+
+        for trace in self.traces():
+            functions = trace.functions()
+            noted = SHAPES["vestige.sources"](load_json(trace.metadata().get("vestige.sources", ""))) or {}
+            for number, (modified_ns, size) in noted.items():
+                function = functions[number] if 0 <= number < len(functions) else None
+                if function is not None and function.file == file:
+                    try:
+                        now = stat(file)
+                    except (OSError, ValueError):
+                        return False
+                    return (now.st_mtime_ns, now.st_size) == (modified_ns, size)
+        return False
 
     @property
     def worked_ns(self) -> int:
@@ -84,6 +115,16 @@ class Evidence:
         waits are spread evenly.
         """
         return ns * (1 - min(self.busy_ns / self.passed_ns, 1))
+
+    def calls_of(self, shown: str) -> Iterator[tuple[int, Rows]]:
+        """All calls of the functions of this name, as rows of the table `span`, with the process of each trace."""
+        from .data import CHOSEN, shown_name
+
+        for trace in self.traces():
+            functions = trace.functions()
+            marks = bytes(CHOSEN if each is not None and shown_name(each) == shown else 0 for each in functions)
+            if any(marks):
+                yield trace.info()["pid"], trace.tables(["chosen_spans"], marks=marks)["chosen_spans"]
 
     def share(self, ns: float) -> str:
         return f"{min(ns / self.passed_ns, 1):.0%}"

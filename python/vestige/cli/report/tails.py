@@ -20,6 +20,8 @@ CALLS = 100  # with fewer calls, a hundredth is less than one call
 TIMES, SHARE = 10, 0.1
 P99_NS = 5_000_000  # shorter calls are not worth a sentence
 IDLE_SHARE = 0.5
+LOOKED_AT, MOST_CALLS = 3, 400_000  # functions, and calls of one, that are read again
+FIRST, NEARLY_ALL = 0.2, 0.9
 EVENTS = ("select", "poll", "control", "accept", "_accept", "recv", "get", "wait")  # may be waiting for work
 NOUNS = {"function": "call", "async": "request", "task": "task"}
 
@@ -31,27 +33,48 @@ def _idles(node: Node) -> int:
     return node.total_ns if kind in (LOCK, CHILD) or is_event else 0
 
 
-def tail(evidence: Evidence) -> Finding | None:
-    """Fires if a hundredth of the calls takes ten times the median or longer, and these calls take a tenth of the time
-    of their threads, requests or tasks. Does not fire for functions that mostly wait for something to do.
-    """
+def idle_shares(evidence: Evidence) -> dict[str, float]:
+    """By function, the share of its time in which it may have waited for something to do."""
     places = evidence.places
     idle: dict[str, int] = {}
     total: dict[str, int] = {}
     for node, ns in zip(places.nodes, places.add_up(_idles)):
         idle[node.shown] = idle.get(node.shown, 0) + ns
         total[node.shown] = total.get(node.shown, 0) + node.total_ns
-    best: Durations | None = None
+    return {shown: ns / max(total[shown], 1) for shown, ns in idle.items()}
+
+
+def _warms_up(evidence: Evidence, one: Durations) -> bool:
+    """Whether the slow calls are nearly all among the first, as those of a cache that is empty at first."""
+    if one.count > MOST_CALLS:
+        return False
+    slow_ns = first_ns = 0
+    for _, rows in evidence.calls_of(one.shown):
+        calls = sorted(zip(rows["start_ns"], rows["duration_ns"]))
+        slow = [ns if ns >= TIMES * one.p50_ns else 0 for _, ns in calls]
+        slow_ns += sum(slow)
+        first_ns += sum(slow[: max(int(FIRST * len(slow)), 1)])
+    return 0 < NEARLY_ALL * slow_ns <= first_ns
+
+
+def tail(evidence: Evidence) -> Finding | None:
+    """Fires if a hundredth of the calls takes ten times the median or longer, and these calls take a tenth of the time
+    of their threads, requests or tasks. Does not fire for functions that mostly wait for something to do, nor if the
+    first calls are the slow ones.
+    """
+    idle = idle_shares(evidence)
+    found: list[Durations] = []
     for one in evidence.data.durations.values():
         slow_ns = one.slow_ns - evidence.busy_ns  # any call becomes slow while its thread waits for a processor
         if one.count < CALLS or slow_ns < SHARE * one.whole_ns or one.shown in evidence.explained:
             continue
         if one.p99_ns < max(TIMES * one.p50_ns, P99_NS) or one.slow_count < 2:
             continue
-        if one.kind == "function" and idle.get(one.shown, 0) >= IDLE_SHARE * max(total.get(one.shown, 0), 1):
+        if one.kind == "function" and idle.get(one.shown, 0) >= IDLE_SHARE:
             continue
-        if best is None or one.slow_ns > best.slow_ns:
-            best = one
+        found.append(one)
+    found.sort(key=lambda one: -one.slow_ns)
+    best = next((one for one in found[:LOOKED_AT] if one.kind != "function" or not _warms_up(evidence, one)), None)
     if best is None:
         return None
     noun = NOUNS[best.kind]

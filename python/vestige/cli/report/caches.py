@@ -1,0 +1,125 @@
+"""The cause `cache`: a cache that has no room for what is asked of it, so that values are made again and again."""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration
+from vestige.reading.kinds import NATIVE, PYTHON
+from vestige.reading.labels import plain_name
+
+from .findings import Finding, place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .data import Node
+    from .findings import Evidence
+
+SHARE, MADE, FOUND = 0.2, 100, 0.3
+PATTERNS, PATTERNS_ROOM = 513, 512  # that re remembers
+
+
+def cache(evidence: Evidence) -> Finding | None:
+    """Values of a cache took a fifth of the time, were made 100 times or more, and were found less than three times in
+    ten: of an lru_cache as it counted, of a dictionary that is cleared or from which the eldest is taken, and of
+    patterns that re compiled.
+    """
+    return _of_functools(evidence) or _of_re(evidence) or _of_dictionary(evidence)
+
+
+def _of_functools(evidence: Evidence) -> Finding | None:
+    nodes: dict[tuple[str, int], list[Node]] = {}
+    for node in evidence.places.nodes:
+        if node.kind == PYTHON:
+            nodes.setdefault((node.file, node.line), []).append(node)
+    best = None
+    for file, line, _, room, hits, misses in evidence.metadata("vestige.caches") or ():
+        those = nodes.get((file, line), ())
+        ns = sum(node.total_ns for node in those)
+        if not those or ns < SHARE * evidence.passed_ns or misses < MADE or hits >= FOUND * (hits + misses):
+            continue
+        if best is None or ns > best[1]:
+            found = (
+                f"{those[0].shown} has an lru_cache with room for {room:,}, which had the value {hits:,} times and "
+                f"lacked it {misses:,} times: {duration(ns)} ({evidence.share(ns)}) to make values again."
+            )
+            numbers = {"room": room, "found": hits, "made": misses, "total_ns": ns, "passed_ns": evidence.passed_ns}
+            finding = Finding("cache", found, where=place(those[0]), numbers=numbers, look="report --sort calls", ns=ns)
+            best = (finding, ns)
+    return best[0] if best is not None else None
+
+
+def _of_re(evidence: Evidence) -> Finding | None:
+    places = evidence.places
+    sums: dict[str, list[int]] = {}
+    callers: dict[str, Node] = {}
+    for at, node in enumerate(places.nodes):
+        if node.name == "compile" and node.file.endswith("/re/_compiler.py") and not places.importing[at]:
+            caller = places.caller(at)
+            callers[caller.shown] = caller
+            one = sums.setdefault(caller.shown, [0, 0])
+            one[0] += node.calls
+            one[1] += node.total_ns
+    if not sums:
+        return None
+    shown = max(sums, key=lambda each: sums[each][1])
+    count, ns = sums[shown]
+    if count < PATTERNS or ns < SHARE * evidence.passed_ns:
+        return None
+    return Finding(
+        "cache",
+        f"{shown} had {count:,} patterns compiled, which are more than the {PATTERNS_ROOM} that re remembers: "
+        f"{duration(ns)} ({evidence.share(ns)}).",
+        where=place(callers[shown]),
+        numbers={"made": count, "room": PATTERNS_ROOM, "total_ns": ns, "passed_ns": evidence.passed_ns},
+        look="report --tree",
+        ns=ns,
+    )
+
+
+def _of_dictionary(evidence: Evidence) -> Finding | None:
+    """A function that is asked for a value, calls another one to make it, and takes others out of a dictionary."""
+    best: tuple[Node, Node, Node] | None = None
+    for around, importing in zip(evidence.places.nodes, evidence.places.importing):
+        if around.kind != PYTHON or importing or around.calls < MADE:
+            continue
+        taken = [node for node in around.children.values() if _takes_out(node)]
+        made = max(
+            (node for node in around.children.values() if node.kind == PYTHON),
+            key=lambda node: node.total_ns,
+            default=None,
+        )
+        if not taken or made is None or not MADE <= made.calls <= around.calls:
+            continue
+        if made.calls < (1 - FOUND) * around.calls or made.total_ns < SHARE * evidence.passed_ns:
+            continue
+        node = max(taken, key=lambda node: node.calls)
+        is_all = plain_name(node.name) == "clear"
+        # What is put in first finds room: less is taken out than is made.
+        if not (3 <= node.calls <= made.calls / 2 if is_all else made.calls / 2 <= node.calls < made.calls):
+            continue
+        if best is None or made.total_ns > best[1].total_ns:
+            best = (around, made, node)
+    if best is None:
+        return None
+    around, made, node = best
+    return Finding(
+        "cache",
+        f"{around.shown} is a cache without room: for {around.calls:,} values it called {made.shown} {made.calls:,} "
+        f"times, {duration(made.total_ns)} ({evidence.share(made.total_ns)}), and it took others out by "
+        f"{plain_name(node.name)}, {node.calls:,} times.",
+        where={**place(around), "calls": made.shown},
+        numbers={
+            "asked": around.calls,
+            "made": made.calls,
+            "taken_out": node.calls,
+            "total_ns": made.total_ns,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --tree",
+        ns=made.total_ns,
+    )
+
+
+def _takes_out(node: Node) -> bool:
+    name = plain_name(node.name)
+    is_dictionary = " dict object" in node.name or "OrderedDict object" in node.name
+    return node.kind == NATIVE and is_dictionary and name in ("popitem", "clear", "pop")

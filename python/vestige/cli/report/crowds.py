@@ -1,0 +1,99 @@
+"""The cause `oversubscribed`: more processes that compute than there are processors, or more threads than there are
+things that they share, such as connections of a pool.
+"""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration, plural
+from vestige.reading.kinds import NATIVE
+from vestige.reading.labels import plain_name
+
+from .findings import Finding, place, waits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .data import Node
+    from .findings import Evidence
+
+
+def oversubscribed(evidence: Evidence) -> Finding | None:
+    """More workers than processors, or than there are things that they share."""
+    return _processors(evidence) or _shared(evidence)
+
+
+TAKES = ("Semaphore.acquire", "BoundedSemaphore.acquire", "Queue.get", "LifoQueue.get")
+GIVES = ("Semaphore.release", "BoundedSemaphore.release", "Semaphore.__exit__", "Queue.put")
+SHARED_WAIT, SHARED_SHARE, ALIKE = 0.5, 1.0, 0.1
+
+
+def _shared(evidence: Evidence) -> Finding | None:
+    """Threads waited half of the time of a function for what they then gave back there, as connections of a pool: all
+    of them together for as long as the program took. A worker that waits for its next job gives nothing back.
+    """
+    places = evidence.places
+    waited = places.add_up(lambda node: node.total_ns if waits(node) else 0)
+    sums: dict[str, list[int]] = {}
+    nodes: dict[str, tuple[Node, Node]] = {}
+    for at, node in enumerate(places.nodes):
+        parent = places.parents[at]
+        if parent < 0 or node.kind == NATIVE or plain_name(node.name) not in TAKES:
+            continue
+        around = places.nodes[parent]
+        gives = [each.calls for each in around.children.values() if plain_name(each.name) in GIVES]
+        if not gives or abs(max(gives) - node.calls) > ALIKE * node.calls or around.calls < node.calls:
+            continue
+        one = sums.setdefault(around.shown, [0, 0, 0])
+        one[0] += waited[at]
+        one[1] += around.total_ns
+        one[2] += node.calls
+        nodes[around.shown] = (around, node)
+    shown = max(sums, key=lambda each: sums[each][0], default="")
+    if not shown:
+        return None
+    ns, whole, count = sums[shown]
+    if ns < SHARED_WAIT * whole or ns < SHARED_SHARE * evidence.passed_ns:
+        return None
+    around, node = nodes[shown]
+    evidence.explained.add(shown)
+    return Finding(
+        "oversubscribed",
+        f"Threads waited {duration(ns)} in {shown}, {ns / whole:.0%} of its time, for something of which there are too "
+        f"few: they take it by {plain_name(node.name)} and give it back, {plural(count, 'time')}.",
+        where={**place(around), "waits_in": plain_name(node.name)},
+        numbers={"wait_ns": ns, "total_ns": whole, "calls": count, "passed_ns": evidence.passed_ns},
+        look="report --tree",
+        ns=min(ns, evidence.passed_ns),
+    )
+
+
+CROWD, WORKED = 1.5, 0.5
+
+
+def _processors(evidence: Evidence) -> Finding | None:
+    """More processes than processors computed at the same time: they did half as much again as the processors can in
+    the time that passed, and there were twice as many of them.
+    """
+    processors = evidence.metadata("vestige.processors") if evidence.data.traces > 1 else None
+    if not processors or evidence.data.traces < 2 * processors:
+        return None
+    work: dict[int, int] = {}
+    for thread in evidence.data.threads:
+        work[thread.pid] = work.get(thread.pid, 0) + max(thread.self_ns - thread.waiting_ns, 0)
+    wall_ns = max(each["end_ns"] for each in evidence.facts) - min(each["start_ns"] for each in evidence.facts)
+    busy = {each["pid"]: work.get(each["pid"], 0) for each in evidence.facts}
+    least = {each["pid"]: WORKED * (each["end_ns"] - each["start_ns"]) for each in evidence.facts}
+    workers = [pid for pid in busy if busy[pid] >= least[pid]]
+    whole = sum(busy[pid] for pid in workers)
+    if len(workers) < 2 * processors or whole < CROWD * processors * wall_ns:
+        return None
+    tops = [thread for thread in evidence.data.threads if thread.pid in workers and thread.top_shown]
+    top = max(tops, key=lambda thread: thread.self_ns, default=None)
+    return Finding(
+        "oversubscribed",
+        f"{len(workers)} processes computed at the same time on {plural(processors, 'processor')}, most in "
+        f"{top.top_shown if top else '?'}: each had a processor for about {processors / len(workers):.0%} of the time.",
+        where={"function": top.top_shown if top else ""},
+        numbers={"processes": len(workers), "processors": processors, "worked_ns": whole, "wall_ns": wall_ns},
+        look="report --threads",
+        ns=whole / len(workers),
+    )

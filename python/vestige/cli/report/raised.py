@@ -1,0 +1,138 @@
+"""Causes that exceptions give away: functions that raise by the thousand, and functions that sleep and try again."""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration, plural
+from vestige.reading.kinds import NATIVE
+from vestige.reading.labels import plain_name
+from vestige.reading.libraries import OWN
+from vestige.reading.waits import SLEEP
+
+from .findings import Finding, place, waits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .data import Node
+    from .findings import Evidence, Places
+
+MS = 1_000_000
+ENDS = ("__next__", "__anext__")  # iterators end by an exception
+ENDS_IN_C = (*ENDS, "next", "anext", "send", "throw", "asend", "athrow")
+
+
+class Caught:
+    """Exceptions that left calls of one function and that its caller caught."""
+
+    def __init__(self, caller: Node, node: Node) -> None:
+        self.caller, self.node = caller, node
+        self.count = self.ns = 0
+
+    def add(self, node: Node) -> None:
+        self.count += node.raised
+        self.ns += node.total_ns * node.raised // max(node.calls, node.raised)
+
+
+def caught_in(places: Places) -> dict[tuple[str, str], Caught]:
+    """By the caller and the function that the exceptions left."""
+    found: dict[tuple[str, str], Caught] = {}
+    for at, node in enumerate(places.nodes):
+        parent = places.parents[at]
+        if not node.raised or parent < 0 or places.importing[at]:
+            continue
+        if plain_name(node.name).rpartition(".")[2] in (ENDS_IN_C if node.kind == NATIVE else ENDS):
+            continue
+        around = places.nodes[parent]
+        if 2 * around.raised > node.raised:  # they went further
+            continue
+        if OWN not in (around.owner, node.owner) or (node.kind == NATIVE and around.owner != OWN):
+            continue  # a library keeps them to itself
+        key = (around.shown, node.shown)
+        found.setdefault(key, Caught(around, node)).add(node)
+    return found
+
+
+STORM, STORM_SHARE, STORM_EACH_NS = 5_000, 0.1, 1_000
+
+
+def exceptions(evidence: Evidence) -> Finding | None:
+    """5,000 exceptions or more that left a function, which took a tenth of the time with about 1 µs for each that it
+    takes to raise and catch.
+    """
+    storms = [
+        caught
+        for caught in caught_in(evidence.places).values()
+        if caught.count >= STORM and caught.ns + STORM_EACH_NS * caught.count >= STORM_SHARE * evidence.passed_ns
+    ]
+    if not storms:
+        return None
+    worst = max(storms, key=lambda caught: (caught.ns + STORM_EACH_NS * caught.count, caught.count))
+    name = plain_name(worst.node.name) if worst.node.kind == NATIVE else worst.node.shown
+    return Finding(
+        "exceptions",
+        f"{name} raised {plural(worst.count, 'exception')}, which {worst.caller.shown} caught: {duration(worst.ns)} "
+        f"({evidence.share(worst.ns)}) in calls that failed, and what catching took.",
+        where={**place(worst.node), "caught_in": worst.caller.shown},
+        numbers={
+            "exceptions": worst.count,
+            "calls": worst.node.calls,
+            "failed_ns": worst.ns,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --sort calls",
+        ns=worst.ns + STORM_EACH_NS * worst.count,
+    )
+
+
+RETRIES, RETRY_SHARE, RETRY_NS, RETRY_UNLIKE = 2, 0.2, 100 * MS, 0.5
+
+
+def retry(evidence: Evidence) -> Finding | None:
+    """A function that slept about as often as it caught an exception, twice or more, a fifth of the time."""
+    places = evidence.places
+    raised: dict[str, Caught] = {}
+    for caught in caught_in(places).values():
+        raised.setdefault(caught.caller.shown, caught)
+        if caught.count > raised[caught.caller.shown].count:
+            raised[caught.caller.shown] = caught
+    slept = _sleeps(places, raised)
+    best, most = "", (0, 0)
+    for shown, (times, ns) in slept.items():
+        count = raised[shown].count
+        if times < RETRIES or abs(count - times) > max(RETRY_UNLIKE * times, 1) or count < RETRIES:
+            continue
+        if ns >= max(RETRY_SHARE * evidence.passed_ns, RETRY_NS) and ns > most[1]:
+            best, most = shown, (times, ns)
+    if not best:
+        return None
+    caught, (times, ns) = raised[best], most
+    name = plain_name(caught.node.name) if caught.node.kind == NATIVE else caught.node.shown
+    evidence.explained.add(best)
+    return Finding(
+        "retry",
+        f"{best} tried again after an exception: {name} failed {plural(caught.count, 'time')}, and it slept "
+        f"{plural(times, 'time')}, {duration(ns)} ({evidence.share(ns)}).",
+        where={**place(caught.caller), "calls": caught.node.shown},
+        numbers={"failed": caught.count, "sleeps": times, "slept_ns": ns, "passed_ns": evidence.passed_ns},
+        look="report --tree",
+        ns=ns,
+    )
+
+
+def _sleeps(places: Places, functions: dict[str, Caught]) -> dict[str, list[int]]:
+    """How often, and how long, each of the functions slept, in calls that it makes, or as a task; without what slept
+    in the calls that failed.
+    """
+    slept: dict[str, list[int]] = {}
+    for at, node in enumerate(places.nodes):
+        is_await = node.shown == f"[await] {SLEEP}"
+        if not is_await and waits(node) != SLEEP:
+            continue
+        below, up = at, places.parents[at]
+        while up >= 0 and places.nodes[up].shown not in functions:
+            below, up = up, places.parents[up]
+        if up < 0 or places.nodes[below].shown == functions[places.nodes[up].shown].node.shown:
+            continue
+        one = slept.setdefault(places.nodes[up].shown, [0, 0])
+        one[0] += node.waits if is_await else node.calls
+        one[1] += node.awaiting_ns if is_await else node.total_ns
+    return slept

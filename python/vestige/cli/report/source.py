@@ -1,0 +1,152 @@
+"""Reads the source of a function for what no record says: whether it has a loop, and whether the loop copies or
+searches all that it builds. Causes use this where a measured time asks for a reason, never by itself.
+"""
+
+from __future__ import annotations
+
+import ast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .data import Node
+    from .findings import Evidence
+
+    Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
+
+LARGEST = 2_000_000  # bytes of a file that is read
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+MADE = {ast.List: list, ast.ListComp: list, ast.Tuple: tuple, ast.Dict: dict, ast.JoinedStr: str}
+LONGEST = 60  # letters of a statement that is shown
+
+
+def code_of(evidence: Evidence, node: Node) -> Code | None:
+    """The tree of a function, or of a module; None if its source is not here, or not as it was."""
+    if not evidence.is_unchanged(node.file):
+        return None
+    try:
+        with open(node.file, "rb") as file:
+            tree = ast.parse(file.read(LARGEST))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    name = node.name.rpartition(".")[2]
+    if name == "<module>":
+        return tree
+    for each in ast.walk(tree):
+        if isinstance(each, FUNCTIONS):
+            begins = min([each.lineno, *(one.lineno for one in getattr(each, "decorator_list", ()))])
+            if begins == node.line and getattr(each, "name", "<lambda>") == name:
+                return each
+    return None
+
+
+def _own(code: ast.AST) -> Iterator[ast.AST]:
+    """All that a function does itself, without the functions and classes inside."""
+    body = code.body if isinstance(code.body, list) else [code.body]  # type: ignore[attr-defined]
+    work: list[ast.AST] = [*body]
+    while work:
+        node = work.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            work.extend(ast.iter_child_nodes(node))
+
+
+def has_loop(code: Code) -> bool:
+    return any(isinstance(node, (*LOOPS, *COMPREHENSIONS)) for node in _own(code))
+
+
+def copies(code: Code) -> tuple[int, str] | None:
+    """A statement in a loop, and in no condition there, that copies what it adds to or looks through it: its line and
+    text.
+    """
+    kinds = _kinds(code)
+    for loop in _own(code):
+        if isinstance(loop, LOOPS):
+            for statement in loop.body:
+                if _copies(statement, kinds) or _searches(statement, loop, kinds):
+                    text = ast.unparse(statement).partition("\n")[0]
+                    return statement.lineno, text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return None
+
+
+def _kinds(code: Code) -> dict[str, type]:
+    """The types of names, by what is assigned to them first."""
+    kinds: dict[str, type] = {}
+    for node in sorted((each for each in _own(code) if isinstance(each, (ast.Assign, ast.AnnAssign))), key=_line):
+        if node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        pairs = [(target, node.value) for target in targets]
+        for target, value in list(pairs):
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs += zip(target.elts, value.elts)
+        for target, value in pairs:
+            kind = _kind_of(value)
+            if isinstance(target, (ast.Name, ast.Attribute)) and kind is not None:
+                kinds.setdefault(ast.unparse(target), kind)
+    return kinds
+
+
+def _line(node: ast.stmt) -> int:
+    return node.lineno
+
+
+def _kind_of(value: ast.expr) -> type | None:
+    for made, kind in MADE.items():
+        if isinstance(value, made):
+            return kind
+    if isinstance(value, ast.Constant) and isinstance(value.value, (str, bytes)):
+        return type(value.value)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not value.args:
+        return {"list": list, "tuple": tuple, "str": str, "bytes": bytes}.get(value.func.id)
+    return None
+
+
+def _copies(statement: ast.stmt, kinds: dict[str, type]) -> bool:
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
+        kind = kinds.get(ast.unparse(statement.target))
+        return kind in (tuple, bytes)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    name = ast.unparse(statement.targets[0])
+    value = statement.value
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        parts = _added(value)
+        if name not in (ast.unparse(part) for part in parts):
+            return False
+        known = [kind for kind in [kinds.get(name), *(_kind_of(part) for part in parts)] if kind is not None]
+        # A text that grows at its end grows in place.
+        at_end = ast.unparse(parts[0]) == name
+        return bool(known) and not (known[0] is str and at_end and isinstance(statement.targets[0], ast.Name))
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return any(isinstance(each, ast.Starred) and ast.unparse(each.value) == name for each in value.elts)
+    if isinstance(value, ast.Dict):
+        return any(key is None and ast.unparse(each) == name for key, each in zip(value.keys, value.values))
+    if isinstance(value, ast.JoinedStr):
+        later = (each.value for each in value.values[1:] if isinstance(each, ast.FormattedValue))
+        return any(ast.unparse(each) == name for each in later)
+    return False
+
+
+def _added(value: ast.expr) -> list[ast.expr]:
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        return [*_added(value.left), *_added(value.right)]
+    return [value]
+
+
+def _searches(statement: ast.stmt, loop: ast.AST, kinds: dict[str, type]) -> bool:
+    """Whether an `if` looks for something in a list that the loop appends to."""
+    if not isinstance(statement, ast.If):
+        return False
+    for node in ast.walk(statement.test):
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[-1], (ast.In, ast.NotIn)):
+            continue
+        name = ast.unparse(node.comparators[-1])
+        adds = (f"{name}.append", f"{name}.extend", f"{name}.insert")
+        calls = (ast.unparse(each.func) for each in ast.walk(loop) if isinstance(each, ast.Call))
+        if kinds.get(name) is list and any(call in adds for call in calls):
+            return True
+    return False
