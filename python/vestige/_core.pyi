@@ -100,6 +100,13 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
+class TableReader:
+    """Reads several tables of the same traces in one pass."""
+
+    def __init__(self, tables: Sequence[Table]) -> None: ...
+    def next(self) -> tuple[int, object] | None:
+        """Returns the index of a table, and its next batch as a capsule of an Arrow array; None at the end."""
+
 @final
 class Rows:
     """The rows of a table. A column is a memoryview, or a sequence if it holds texts or None."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 
 from ._core import Table as _Table
-from ._core import TraceError, table_names
+from ._core import TableReader, TraceError, table_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,6 +112,11 @@ class Traces:
     def files(self) -> list[str]:
         """The files of the traces; a process's number is its index here."""
         return [source.path for source in self.sources]
+
+    def reader(self, tables: Sequence[Table]) -> TableReader:
+        """Returns a reader of tables, which reads the traces once for all of them."""
+        self._check_open()
+        return TableReader(tables)
 
     def close(self) -> None:
         """Closes the traces: no new stream can be opened. Open streams continue."""

@@ -1,7 +1,7 @@
-/* A stream of a table's rows: opens one trace after the other, lets a pass with
- * that table add rows until a batch is full, and gives the batch away. Small
- * traces share a batch. After an error the stream always returns this error.
- * One thread at a time. */
+/* Reads tables batch by batch: opens one trace after the other, lets a pass add
+ * rows until the batch of a table is full, and gives the batch away. Small
+ * traces share a batch. A stream in Arrow's interface reads one table. One
+ * thread at a time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +13,15 @@
 /* Rows that a step may add, usually. */
 enum { ROWS_OF_STEP = 4096 };
 
-typedef struct stream {
-    vst__table_pass pass;      /* with one table */
+struct vst__table_reader {
+    vst__table_pass pass;
+    vst__buffers *buffers;
     vst_table_source *sources; /* with copies of their texts */
     size_t source_count, next; /* next: the source to open next */
     bool named;                /* the names of all traces are known */
     vst_status status;
     char error[512];
-} stream;
-
-static vst__batch *batch_of(stream *self)
-{
-    return &self->pass.fillings[0].batch;
-}
+};
 
 /* ---- sources ------------------------------------------------------------- */
 
@@ -61,7 +57,8 @@ static void free_source(vst_table_source *source)
 
 /* ---- traces -------------------------------------------------------------- */
 
-static vst_status stream_fail(stream *self, vst_status status, int sys_errno)
+static vst_status stream_fail(vst__table_reader *self, vst_status status,
+                              int sys_errno)
 {
     const char *why =
         sys_errno != 0 ? strerror(sys_errno) : vst_status_string(status);
@@ -74,7 +71,7 @@ static vst_status stream_fail(stream *self, vst_status status, int sys_errno)
     return status;
 }
 
-static void close_trace(stream *self)
+static void close_trace(vst__table_reader *self)
 {
     vst__table_pass_end(&self->pass);
     if (self->pass.trace != NULL)
@@ -82,7 +79,7 @@ static void close_trace(stream *self)
     self->pass.trace = NULL;
 }
 
-static vst_status open_trace(stream *self, size_t index)
+static vst_status open_trace(vst__table_reader *self, size_t index)
 {
     const vst_table_source *source = &self->sources[index];
     vst_error error = {VST_OK, 0, 0};
@@ -103,7 +100,7 @@ static vst_status open_trace(stream *self, size_t index)
     return status == VST_OK ? VST_OK : stream_fail(self, status, 0);
 }
 
-static vst_status begin_trace(stream *self)
+static vst_status begin_trace(vst__table_reader *self)
 {
     vst_status status = open_trace(self, self->next++);
 
@@ -117,7 +114,7 @@ static vst_status begin_trace(stream *self)
 
 /* Reads the names of all traces first, so that all batches have one dictionary:
  * Arrow files have one dictionary, and so has a row group of Parquet. */
-static vst_status stream_find_names(stream *self)
+static vst_status stream_find_names(vst__table_reader *self)
 {
     vst_status status = VST_OK;
 
@@ -133,43 +130,150 @@ static vst_status stream_find_names(stream *self)
     return status;
 }
 
-static bool is_full(stream *self)
+/* Returns the index of a table whose batch has at least so many rows, or is
+ * full of text; the number of tables if there is none. */
+static size_t stream_find_full(const vst__table_reader *self, size_t rows)
 {
-    return batch_of(self)->rows + ROWS_OF_STEP > VST_BATCH_ROWS ||
-           batch_of(self)->text >= VST_BATCH_TEXT;
+    size_t i = 0;
+
+    while (i < self->pass.count && self->pass.fillings[i].batch.rows < rows &&
+           self->pass.fillings[i].batch.text < VST_BATCH_TEXT)
+        i++;
+    return i;
 }
 
-/* Adds rows until a batch is full or no trace is left. */
-static vst_status stream_fill(stream *self)
+static bool shows_names(const vst__table_reader *self)
 {
-    if (!self->named && self->pass.fillings[0].table->has_names &&
-        self->source_count > 1) {
-        vst_status status = stream_find_names(self);
+    bool shows = false;
 
-        if (status != VST_OK)
-            return status;
-    }
-    self->named = true;
-    while (!is_full(self)) {
-        bool done = false;
-        vst_status status = VST_OK;
+    for (size_t i = 0; i < self->pass.count; i++)
+        shows |= self->pass.fillings[i].table->has_names;
+    return shows;
+}
 
-        if (self->pass.trace == NULL) {
-            if (self->next == self->source_count)
-                return VST_OK;
-            status = begin_trace(self);
-            if (status != VST_OK)
-                return status;
-        }
-        status = vst__table_pass_step(&self->pass, &done);
-        if (status != VST_OK)
-            return stream_fail(
-                self, status,
-                status == VST_E_IO ? self->pass.trace->block.sys_errno : 0);
-        if (done)
-            close_trace(self);
-    }
+/* Adds the rows of one step. */
+static vst_status stream_step(vst__table_reader *self)
+{
+    vst_status status = self->pass.trace == NULL ? begin_trace(self) : VST_OK;
+    bool done = false;
+
+    if (status != VST_OK)
+        return status;
+    status = vst__table_pass_step(&self->pass, &done);
+    if (status != VST_OK)
+        return stream_fail(
+            self, status,
+            status == VST_E_IO ? self->pass.trace->block.sys_errno : 0);
+    if (done)
+        close_trace(self);
     return VST_OK;
+}
+
+/* Adds rows until a batch is full or no trace is left. Sets *table to the table
+ * whose batch is due, or the number of tables at the end. */
+static vst_status stream_fill(vst__table_reader *self, size_t *table)
+{
+    vst_status status = VST_OK;
+
+    if (!self->named && self->source_count > 1 && shows_names(self))
+        status = stream_find_names(self);
+    self->named = true;
+    while (status == VST_OK) {
+        bool at_end =
+            self->pass.trace == NULL && self->next == self->source_count;
+
+        *table = stream_find_full(
+            self, at_end ? 1 : VST_BATCH_ROWS - ROWS_OF_STEP + 1);
+        if (at_end || *table < self->pass.count)
+            break;
+        status = stream_step(self);
+    }
+    return status;
+}
+
+vst_status vst__table_reader_next(vst__table_reader *self, size_t *table,
+                                  vst_arrow_array *out)
+{
+    vst__dictionary *names[VST_NAMES_COUNT];
+    vst_status status = self->status;
+
+    *out = (vst_arrow_array){.release = NULL};
+    if (status == VST_OK)
+        status = stream_fill(self, table);
+    if (status != VST_OK || *table == self->pass.count)
+        return status;
+    for (size_t i = 0; i < VST_NAMES_OWN; i++)
+        names[i] = &self->pass.dictionaries[i];
+    names[VST_NAMES_OWN] = &self->pass.fillings[*table].own_names;
+    status = vst__batch_take(&self->pass.fillings[*table].batch, names, out);
+    return status == VST_OK ? VST_OK : stream_fail(self, status, 0);
+}
+
+const char *vst__table_reader_error(const vst__table_reader *self)
+{
+    return self->error[0] != '\0' ? self->error : NULL;
+}
+
+void vst__table_reader_destroy(vst__table_reader *self)
+{
+    close_trace(self);
+    for (size_t i = 0; i < self->source_count; i++)
+        free_source(&self->sources[i]);
+    free(self->sources);
+    vst__table_pass_free(&self->pass);
+    if (self->buffers != NULL)
+        vst__buffers_close(self->buffers);
+    vst__buffers_let_go(self->buffers);
+    free(self);
+}
+
+static vst_status stream_create(const vst__table *const *tables,
+                                size_t table_count,
+                                const vst_table_source *sources,
+                                size_t source_count, vst__table_reader **out)
+{
+    vst__table_reader *self = calloc(1, sizeof *self);
+    bool copied = true;
+
+    if (self == NULL)
+        return VST_E_NOMEM;
+    self->buffers = vst__buffers_create();
+    self->sources = calloc(source_count + 1, sizeof *self->sources);
+    if (vst__table_pass_create(&self->pass, tables, table_count, NULL) ==
+        VST_OK)
+        for (size_t i = 0; i < table_count; i++)
+            self->pass.fillings[i].batch.buffers = self->buffers;
+    for (size_t i = 0; self->sources != NULL && i < source_count && copied;
+         i++) {
+        copied = copy_source(&self->sources[i], &sources[i]);
+        self->source_count++;
+    }
+    if (self->sources == NULL || self->pass.count != table_count ||
+        self->buffers == NULL || !copied) {
+        vst__table_reader_destroy(self);
+        return VST_E_NOMEM;
+    }
+    *out = self;
+    return VST_OK;
+}
+
+vst_status vst__table_reader_create(const char *const *names, size_t name_count,
+                                    const vst_table_source *sources,
+                                    size_t source_count,
+                                    vst__table_reader **reader)
+{
+    const vst__table **tables = calloc(name_count + 1, sizeof *tables);
+    vst_status status = tables != NULL ? VST_OK : VST_E_NOMEM;
+
+    for (size_t i = 0; status == VST_OK && i < name_count; i++) {
+        tables[i] = vst__table_find(names[i]);
+        status = tables[i] != NULL ? VST_OK : VST_E_ARGUMENT;
+    }
+    if (status == VST_OK)
+        status =
+            stream_create(tables, name_count, sources, source_count, reader);
+    free(tables);
+    return status;
 }
 
 /* ---- Arrow's interface --------------------------------------------------- */
@@ -181,7 +285,7 @@ static int stream_as_errno(vst_status status)
 
 static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
 {
-    stream *self = arrow->private_data;
+    vst__table_reader *self = arrow->private_data;
     vst_status status =
         vst__table_make_schema(self->pass.fillings[0].table, out);
 
@@ -192,86 +296,38 @@ static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
 
 static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
 {
-    stream *self = arrow->private_data;
-    vst__table_pass *pass = &self->pass;
-    vst__dictionary *const names[VST_NAMES_COUNT] = {
-        [VST_NAMES_SHOWN] = &pass->dictionaries[VST_NAMES_SHOWN],
-        [VST_NAMES_FILES] = &pass->dictionaries[VST_NAMES_FILES],
-        [VST_NAMES_KINDS] = &pass->dictionaries[VST_NAMES_KINDS],
-        [VST_NAMES_OWN] = &pass->fillings[0].own_names};
-    vst_status status = self->status;
+    size_t table;
 
-    *out = (vst_arrow_array){.release = NULL};
-    if (status == VST_OK)
-        status = stream_fill(self);
-    if (status != VST_OK || batch_of(self)->rows == 0)
-        return stream_as_errno(status);
-    status = vst__batch_take(batch_of(self), names, out);
-    if (status != VST_OK)
-        stream_fail(self, status, 0);
-    return stream_as_errno(status);
+    return stream_as_errno(
+        vst__table_reader_next(arrow->private_data, &table, out));
 }
 
 static const char *get_last_error(vst_arrow_stream *arrow)
 {
-    const stream *self = arrow->private_data;
-
-    return self->error[0] != '\0' ? self->error : NULL;
-}
-
-static void stream_destroy(stream *self)
-{
-    vst__buffers *buffers =
-        self->pass.count != 0 ? batch_of(self)->buffers : NULL;
-
-    close_trace(self);
-    for (size_t i = 0; i < self->source_count; i++)
-        free_source(&self->sources[i]);
-    free(self->sources);
-    vst__table_pass_free(&self->pass);
-    if (buffers != NULL)
-        vst__buffers_close(buffers);
-    vst__buffers_let_go(buffers);
-    free(self);
+    return vst__table_reader_error(arrow->private_data);
 }
 
 static void stream_release(vst_arrow_stream *arrow)
 {
-    stream_destroy(arrow->private_data);
+    vst__table_reader_destroy(arrow->private_data);
     arrow->release = NULL;
 }
 
 vst_status vst__table_stream(const char *name, const vst_table_source *sources,
                              size_t count, vst_arrow_stream *arrow)
 {
-    const vst__table *table = vst__table_find(name);
-    bool copied = true;
-    stream *self;
+    vst__table_reader *reader = NULL;
+    vst_status status =
+        vst__table_reader_create(&name, 1, sources, count, &reader);
 
     *arrow = (vst_arrow_stream){.release = NULL};
-    if (table == NULL)
-        return VST_E_ARGUMENT;
-    self = calloc(1, sizeof *self);
-    if (self == NULL)
-        return VST_E_NOMEM;
-    if (vst__table_pass_create(&self->pass, &table, 1, NULL) == VST_OK)
-        batch_of(self)->buffers = vst__buffers_create();
-    self->sources = calloc(count + 1, sizeof *self->sources);
-    for (size_t i = 0; self->sources != NULL && i < count && copied; i++) {
-        copied = copy_source(&self->sources[i], &sources[i]);
-        self->source_count++;
-    }
-    if (self->sources == NULL || self->pass.count == 0 ||
-        batch_of(self)->buffers == NULL || !copied) {
-        stream_destroy(self);
-        return VST_E_NOMEM;
-    }
-    *arrow = (vst_arrow_stream){
-        .get_schema = get_schema,
-        .get_next = get_next,
-        .get_last_error = get_last_error,
-        .release = stream_release,
-        .private_data = self,
-    };
-    return VST_OK;
+    if (status == VST_OK)
+        *arrow = (vst_arrow_stream){
+            .get_schema = get_schema,
+            .get_next = get_next,
+            .get_last_error = get_last_error,
+            .release = stream_release,
+            .private_data = reader,
+        };
+    return status;
 }

@@ -78,9 +78,24 @@ typedef struct vst_table_source {
     const char *ended; /* "clean", "torn" … */
 } vst_table_source;
 
-/* Gives the rows of all sources, in order. The sources are copied; each file is
- * opened when its rows are due. Returns VST_E_ARGUMENT if there is no such
- * table. */
+/* Reads any tables in one pass. The sources are copied; each file is opened
+ * when its rows are due. Returns VST_E_ARGUMENT if there is no such table. */
+typedef struct vst__table_reader vst__table_reader;
+vst_status vst__table_reader_create(const char *const *tables,
+                                    size_t table_count,
+                                    const vst_table_source *sources,
+                                    size_t source_count,
+                                    vst__table_reader **reader);
+void vst__table_reader_destroy(vst__table_reader *reader);
+/* Gives the next batch of a table, whose index is *table; the rows of a table
+ * come in the order of the sources. At the end, batch->release is NULL. After
+ * an error all further calls return this error. */
+vst_status vst__table_reader_next(vst__table_reader *reader, size_t *table,
+                                  vst_arrow_array *batch);
+/* Returns the text of the error; NULL if there is none. */
+const char *vst__table_reader_error(const vst__table_reader *reader);
+
+/* Gives the rows of one table as a stream. */
 vst_status vst__table_stream(const char *table, const vst_table_source *sources,
                              size_t count, vst_arrow_stream *stream);
 vst_status vst__table_schema(const char *table, vst_arrow_schema *schema);

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import vestige
-from vestige import Trace
+from vestige import Trace, TraceError
 from vestige.cli import export
 from vestige.tables import write
 
@@ -154,6 +154,25 @@ def test_parquet_and_arrow_files_hold_the_same(traces, written):
             read = pyarrow.ipc.open_file(file).read_all()
             assert read.schema == wanted.schema and read.to_pydict() == wanted.to_pydict()
     assert parquet.read_table(written / "t.parquet").to_pydict() == pyarrow.table(traces.span).to_pydict()
+
+
+def test_tables_that_one_reading_fills_are_those_of_a_reading_each(folder, traces, tmp_path):
+    both = vestige.open([folder / "t.vst", folder / "t.vst"])
+    for name, shown in (("one", traces), ("two", both)):
+        for file in map(Path, write(shown, tmp_path / name)):
+            alone = tmp_path / f"{name}-{file.name}"
+            write(shown, alone, tables=[file.stem])
+            assert alone.read_bytes() == file.read_bytes(), file.name
+
+
+def test_no_file_is_left_of_a_trace_that_is_gone(folder, tmp_path):
+    copy = tmp_path / "t.vst"
+    copy.write_bytes((folder / "t.vst").read_bytes())
+    traces = vestige.open(copy)
+    copy.unlink()
+    with pytest.raises(TraceError, match=r"t\.vst: No such file or directory"):
+        write(traces, tmp_path / "tables")
+    assert os.listdir(tmp_path / "tables") == []
 
 
 def test_duckdb_and_polars_read_the_files(written, totals):

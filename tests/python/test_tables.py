@@ -290,6 +290,12 @@ def test_bad_arguments_are_refused():
         _core.Table("span", [("t.vst", 1)])
     with pytest.raises(ValueError):
         vestige.tables.Traces([])
+    with pytest.raises(TypeError, match="tables must be Table objects"):
+        _core.TableReader(["span"])
+    with pytest.raises(ValueError):
+        _core.TableReader([])
+    with pytest.raises(RuntimeError, match="not open"):
+        _core.TableReader.__new__(_core.TableReader).next()
 
 
 # ---- files -------------------------------------------------------------------

@@ -1,7 +1,8 @@
 /* vestige._core.Table: a table of traces as a Python object, which gives out
  * streams of record batches through Arrow's PyCapsule interface. A stream reads
  * the files itself and holds no Python object, so any thread may read a stream,
- * with or without the GIL. */
+ * with or without the GIL. vestige._core.TableReader reads several tables in
+ * one pass; without the GIL its method runs in its critical section. */
 #include "read/read.h"
 #include "read/state.h"
 
@@ -327,6 +328,158 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+/* ---- several tables ------------------------------------------------------ */
+
+typedef struct reader {
+    PyObject_HEAD
+    vst__table_reader *handle; /* atomic: set once, see vpy_handle_set */
+    /* A thread is in next(), which runs without the GIL. Changed in the
+     * critical section. */
+    bool busy;
+} reader;
+
+static int reader_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"tables", NULL};
+    const table *first = NULL;
+    PyObject *list, *tables;
+    const char **wanted;
+    vst__table_reader *made = NULL;
+    vst_status status = VST_E_NOMEM;
+    size_t count;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O:TableReader", names, &list))
+        return -1;
+    tables = PySequence_Tuple(list);
+    if (tables == NULL)
+        return -1;
+    count = (size_t)PyTuple_GET_SIZE(tables);
+    wanted = calloc(count + 1, sizeof *wanted);
+    for (size_t i = 0; wanted != NULL && i < count; i++) {
+        PyObject *one = PyTuple_GET_ITEM(tables, (Py_ssize_t)i);
+
+        if (!PyObject_TypeCheck(one, state->table_type)) {
+            PyErr_SetString(PyExc_TypeError, "tables must be Table objects");
+            break;
+        }
+        if (first == NULL)
+            first = (table *)one;
+        wanted[i] = ((table *)one)->name;
+    }
+    if (wanted != NULL && PyErr_Occurred() == NULL)
+        status = first != NULL
+                     ? vst__table_reader_create(wanted, count, first->sources,
+                                                (size_t)first->count, &made)
+                     : VST_E_ARGUMENT;
+    free(wanted);
+    Py_DECREF(tables);
+    if (status == VST_OK && vpy_handle_set(&((reader *)object)->handle, made))
+        return 0;
+    if (PyErr_Occurred() == NULL)
+        vpy_raise(status, NULL, NULL);
+    else if (made != NULL)
+        vst__table_reader_destroy(made);
+    return -1;
+}
+
+static void reader_dealloc(PyObject *object)
+{
+    reader *self = (reader *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (self->handle != NULL)
+        vst__table_reader_destroy(self->handle);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static void free_array_capsule(PyObject *capsule)
+{
+    vst_arrow_array *array = PyCapsule_GetPointer(capsule, "arrow_array");
+
+    if (array->release != NULL) /* nobody consumed the capsule */
+        array->release(array);
+    free(array);
+}
+
+/* Puts a batch into a capsule. Takes over the batch, even on failure. */
+static PyObject *reader_capsule(const vst_arrow_array *batch)
+{
+    vst_arrow_array *array = malloc(sizeof *array);
+    PyObject *capsule = NULL;
+    vst_arrow_array taken = *batch;
+
+    if (array != NULL) {
+        *array = taken;
+        capsule = PyCapsule_New(array, "arrow_array", free_array_capsule);
+    } else {
+        PyErr_NoMemory();
+    }
+    if (capsule == NULL) {
+        taken.release(&taken);
+        free(array);
+    }
+    return capsule;
+}
+
+static PyObject *reader_next(PyObject *object, PyObject *unused)
+{
+    reader *self = (reader *)object;
+    vst_arrow_array batch = {.release = NULL};
+    vst_status status;
+    size_t number = 0;
+    PyObject *capsule;
+
+    (void)unused;
+    if (vpy_handle_of(&self->handle) == NULL || self->busy) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        self->busy ? "another thread is reading these tables"
+                                   : "the tables are not open");
+        return NULL;
+    }
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS
+    status = vst__table_reader_next(self->handle, &number, &batch);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    if (status == VST_E_NOMEM)
+        return PyErr_NoMemory();
+    if (status != VST_OK) {
+        PyErr_SetString(vpy_shared.trace_error,
+                        vst__table_reader_error(self->handle));
+        return NULL;
+    }
+    if (batch.release == NULL)
+        Py_RETURN_NONE;
+    capsule = reader_capsule(&batch);
+    return capsule != NULL ? Py_BuildValue("(nN)", (Py_ssize_t)number, capsule)
+                           : NULL;
+}
+
+VPY_DEFINE_LOCKED(reader_next)
+
+static PyMethodDef reader_methods[] = {
+    {"next", VPY_LOCKED(reader_next), METH_NOARGS,
+     PyDoc_STR("next()\n--\n\nThe index of a table and its next batch as a "
+               "capsule of an Arrow array; None at the end.")},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(reader_doc,
+             "TableReader(tables)\n--\n\nReads several tables of the same "
+             "traces in one pass.");
+
+static const vpy_class described = {
+    .name = "vestige._core.TableReader",
+    .doc = reader_doc,
+    .size = sizeof(reader),
+    .init = reader_init,
+    .dealloc = reader_dealloc,
+    .methods = reader_methods,
+};
+
+/* ---- names --------------------------------------------------------------- */
+
 static const char *kind_name(size_t number)
 {
     return number < VST_DEF_KINDS
@@ -356,7 +509,11 @@ static int add_names(PyObject *module, const char *under,
 
 int vpy_tables_init(PyObject *module)
 {
-    return vpy_type_add(module, &spec) < 0 ||
+    if (vpy_type_add(module, &spec) < 0 ||
+        vpy_class_add(module, &described) < 0)
+        return -1;
+    state->table_type = (PyTypeObject *)PyObject_GetAttrString(module, "Table");
+    return state->table_type == NULL ||
                    add_names(module, "table_names", vst__table_name) < 0
                ? -1
                : add_names(module, "kind_names", kind_name);

@@ -15,6 +15,7 @@ struct vpy_arrow_tables_state {
     /* How many rows all streams have given. It shows that a query goes on, as
      * its progress is not known otherwise. Atomic. */
     atomic_ullong rows_read;
+    PyTypeObject *table_type; /* Table; written when the module is loaded */
 };
 
 /* rows.c. Written when the module is loaded, except where a field names its

@@ -197,7 +197,7 @@ def require_pyarrow() -> None:
 
 
 def _write_tables(inputs: Inputs, traces: list[Trace], output: str, format: str, options: Namespace) -> None:
-    """Writes tables by pyarrow, from streams that open the files themselves."""
+    """Writes tables by pyarrow; their reader opens the files itself."""
     from vestige.tables import Traces
     from vestige.tables import write as write_tables
 
@@ -212,7 +212,7 @@ def _write_tables(inputs: Inputs, traces: list[Trace], output: str, format: str,
     try:
         shown = Traces(inputs.sources, offsets=offsets, from_ns=between[0], to_ns=between[1])
         write_tables(shown, output, format=format, progress=progress)
-    except OSError as error:
+    except (OSError, TraceError) as error:
         raise Failure(explain(output, error)) from None
     finally:
         progress.clear()

@@ -7,6 +7,7 @@ compressed by zstd at its fastest level.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from vestige.base.new_files import replacing
@@ -15,7 +16,7 @@ from .exports import TABLES, tables_format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from typing import Any
 
     from vestige._core import Progress
@@ -25,7 +26,6 @@ ROWS = 1 << 17  # rows in a row group: DuckDB hands a thread this many rows
 DICTIONARY_BYTES = 64 << 20  # a dictionary that grows larger is abandoned, and names are then written out
 # Columns with statistics, by which readers skip row groups. The minimum and maximum of other columns help nobody.
 STATISTICS = ("process", "thread", "start_ns", "time_ns")
-SHARE_OF_SPANS = 0.7  # the part of the work that spans take, for the progress line, if all tables are written
 
 
 def write_tables(
@@ -41,13 +41,17 @@ def write_tables(
         if name not in traces.tables:
             raise ValueError(f"there is no table {name!r}; there are {', '.join(traces.tables)}")
     if is_folder(path):
-        return _write_folder(traces, path, format or "parquet", names or list(traces.tables), progress)
+        os.makedirs(path, exist_ok=True)
+        format = format or "parquet"
+        paths = {os.path.join(path, f"{name}.{format}"): name for name in names or traces.tables}
+        _write_files(traces, paths, format, progress)
+        return list(paths)
     if names is not None and len(names) != 1:
         raise ValueError(f"{path}: a file holds one table; name a folder for several")
     if format is None:
         by_name = tables_format(path)
         format = by_name.name if by_name is not None else "parquet"
-    _write_file(traces.tables[names[0] if names else "span"], path, format, _rows(traces), progress)
+    _write_files(traces, {path: names[0] if names else "span"}, format, progress)
     return [path]
 
 
@@ -65,18 +69,37 @@ def require_pyarrow() -> None:
         ) from error
 
 
-def _write_folder(traces: Traces, folder: str, format: str, names: list[str], progress: Progress | None) -> list[str]:
-    os.makedirs(folder, exist_ok=True)
-    written = []
-    share = SHARE_OF_SPANS if len(names) > 1 else 1.0
-    before = 0.0
-    for name in names:
-        part = share if name == "span" else (1 - share) / max(1, len(names) - 1)
-        path = os.path.join(folder, f"{name}.{format}")
-        _write_file(traces.tables[name], path, format, _rows(traces), _scaled(progress, before, part))
-        before += part
-        written.append(path)
-    return written
+class _Batch:
+    """A batch of rows as pyarrow takes it."""
+
+    def __init__(self, table: Table, array: object) -> None:
+        self._table = table
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        return self._table.__arrow_c_schema__(), self._array
+
+
+def _write_files(traces: Traces, paths: dict[str, str], format: str, progress: Progress | None) -> None:
+    """Writes tables, which are read in one pass, each to its path. The files have temporary names until all are
+    complete.
+    """
+    import pyarrow
+
+    make: type[_ParquetFile | _ArrowFile] = _ParquetFile if format == "parquet" else _ArrowFile
+    tables = [traces.tables[name] for name in paths.values()]
+    rows, done = _rows(traces), [0] * len(tables)
+    with contextlib.ExitStack() as stack:
+        files: list[_ParquetFile | _ArrowFile] = []
+        for path, table in zip(paths, tables):
+            files.append(make(table, stack.enter_context(replacing(path))))
+            stack.enter_context(files[-1])
+        for number, array in iter(traces.reader(tables).next, None):
+            batch = pyarrow.record_batch(_Batch(tables[number], array))
+            files[number].write(batch)
+            done[number] += batch.num_rows
+            if progress is not None:
+                progress(min(1.0, max(done) / rows))
 
 
 def _rows(traces: Traces) -> int:
@@ -85,41 +108,56 @@ def _rows(traces: Traces) -> int:
     return records // 2 + 1
 
 
-def _scaled(progress: Progress | None, before: float, part: float) -> Progress | None:
-    return None if progress is None else lambda done: progress(before + part * done)
+class _ParquetFile:
+    def __init__(self, table: Table, path: str) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        self._writer = parquet.ParquetWriter(path, pyarrow.schema(table), **parquet_options(table))
+        self._group: list[Any] = []
+
+    def __enter__(self) -> _ParquetFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self._finish_group()
+        self._writer.close()
+
+    def write(self, batch: Any) -> None:
+        self._group.append(batch)
+        if sum(each.num_rows for each in self._group) >= ROWS:
+            self._finish_group()
+
+    def _finish_group(self) -> None:
+        import pyarrow
+
+        if self._group:
+            rows = pyarrow.Table.from_batches(self._group)
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._group = []
 
 
-def _write_file(table: Table, path: str, format: str, rows: int, progress: Progress | None) -> None:
-    """Writes a table. The file has a temporary name until it is complete."""
-    with replacing(path) as temporary:
-        (_write_parquet if format == "parquet" else _write_arrow)(table, temporary, rows, progress)
+class _ArrowFile:
+    """A file without compression, so that a reader can use the columns of the mapped file directly."""
 
+    def __init__(self, table: Table, path: str) -> None:
+        import pyarrow
 
-def _batches(reader: Any, rows: int, progress: Progress | None) -> Iterator[Any]:
-    done = 0
-    for batch in reader:
-        yield batch
-        done += batch.num_rows
-        if progress is not None:
-            progress(min(1.0, done / rows))
+        # A trace that is still being recorded may have more names at its end.
+        options = pyarrow.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+        self._file = pyarrow.OSFile(path, "wb")
+        self._writer = pyarrow.ipc.new_file(self._file, pyarrow.schema(table), options=options)
 
+    def __enter__(self) -> _ArrowFile:
+        return self
 
-def _write_parquet(table: Table, path: str, rows: int, progress: Progress | None) -> None:
-    import pyarrow
-    from pyarrow import parquet
+    def __exit__(self, *error: object) -> None:
+        self._writer.close()
+        self._file.close()
 
-    reader = pyarrow.RecordBatchReader.from_stream(table)
-    with parquet.ParquetWriter(path, reader.schema, **parquet_options(table)) as writer:
-        group: list[Any] = []
-        count = 0
-        for batch in _batches(reader, rows, progress):
-            group.append(batch)
-            count += batch.num_rows
-            if count >= ROWS:
-                writer.write_table(pyarrow.Table.from_batches(group), row_group_size=count)
-                group, count = [], 0
-        if group:
-            writer.write_table(pyarrow.Table.from_batches(group), row_group_size=count)
+    def write(self, batch: Any) -> None:
+        self._writer.write_batch(batch)
 
 
 def parquet_options(table: Table) -> dict[str, Any]:
@@ -136,15 +174,3 @@ def parquet_options(table: Table) -> dict[str, Any]:
         "dictionary_pagesize_limit": DICTIONARY_BYTES,
         "write_statistics": [name for name, _, _ in table.columns if name in STATISTICS],
     }
-
-
-def _write_arrow(table: Table, path: str, rows: int, progress: Progress | None) -> None:
-    """Writes a table without compression, so that a reader can use the columns of the mapped file directly."""
-    import pyarrow
-
-    reader = pyarrow.RecordBatchReader.from_stream(table)
-    # A trace that is still being recorded may have more names at its end.
-    options = pyarrow.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
-    with pyarrow.OSFile(path, "wb") as file, pyarrow.ipc.new_file(file, reader.schema, options=options) as writer:
-        for batch in _batches(reader, rows, progress):
-            writer.write_batch(batch)
