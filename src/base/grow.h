@@ -3,9 +3,11 @@
 #ifndef VST_BASE_GROW_H
 #define VST_BASE_GROW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 
@@ -37,6 +39,24 @@ static inline void *vst__grow(void *items, size_t *capacity, size_t wanted,
 {
     return vst__grow_with(items, capacity, wanted, item, realloc);
 }
+
+/* `place` points to the pointer to the items. */
+static inline bool vst__reserve(void *place, size_t *capacity, size_t wanted,
+                                size_t item)
+{
+    void *items;
+
+    memcpy(&items, place, sizeof items);
+    items = vst__grow(items, capacity, wanted, item);
+    if (items != NULL)
+        memcpy(place, &items, sizeof items);
+    return items != NULL;
+}
+
+/* Makes room for `wanted` items in an array: a pointer to items, and their
+ * capacity. Returns false if memory runs out; the array stays valid then. */
+#define VST_RESERVE(items, wanted, capacity)                                   \
+    vst__reserve(&(items), &(capacity), (wanted), sizeof *(items))
 
 /* Like vst__grow, with memory of the core's own heap, which vst__free
  * releases. */

@@ -103,14 +103,11 @@ static uint8_t kind_of(reader *self, vst_id id)
 
 static vst_status flow_enter(reader *self, vst_id id, int64_t now_ns)
 {
-    frame *frames = vst__grow(self->frames, &self->capacity, self->depth + 1,
-                              sizeof *frames);
     frame *added;
 
-    if (frames == NULL)
+    if (!VST_RESERVE(self->frames, self->depth + 1, self->capacity))
         return VST_E_NOMEM;
-    self->frames = frames;
-    added = &frames[self->depth++];
+    added = &self->frames[self->depth++];
     *added = (frame){.start_ns = now_ns,
                      .id = id,
                      .kind = kind_of(self, id),
@@ -118,7 +115,7 @@ static vst_status flow_enter(reader *self, vst_id id, int64_t now_ns)
     if (added->kind == KIND_OTHER)
         return VST_OK;
     if (self->inner != 0) {
-        frame *around = &frames[self->inner - 1];
+        frame *around = &self->frames[self->inner - 1];
         added->is_gradient = around->kind == KIND_ACCUMULATES &&
                              !around->has_called && added->kind == KIND_TAKES;
         around->has_called = true;

@@ -14,13 +14,9 @@ static vst_status memory_add(vst__memory_rows *rows, int64_t time_ns,
                              vst__memory_action action, int64_t bytes,
                              uint8_t category)
 {
-    vst__memory_row *grown =
-        vst__grow(rows->rows, &rows->capacity, rows->count + 1, sizeof *grown);
-
-    if (grown == NULL)
+    if (!VST_RESERVE(rows->rows, rows->count + 1, rows->capacity))
         return VST_E_NOMEM;
-    rows->rows = grown;
-    grown[rows->count++] =
+    rows->rows[rows->count++] =
         (vst__memory_row){time_ns, bytes, (uint8_t)action, category};
     return VST_OK;
 }

@@ -66,7 +66,6 @@ const char *vst_memory_view_name(vst_memory_view view)
 static thread_state *thread_of(pass *p, uint32_t number)
 {
     uint64_t *place;
-    thread_state *moved;
 
     if (p->last_thread != 0 &&
         p->threads[p->last_thread - 1].sums.thread == number)
@@ -75,12 +74,10 @@ static thread_state *thread_of(pass *p, uint32_t number)
     if (place == NULL)
         return NULL;
     if (*place == 0) {
-        moved = vst__grow(p->threads, &p->thread_capacity, p->thread_count + 1,
-                          sizeof *moved);
-        if (moved == NULL)
+        if (!VST_RESERVE(p->threads, p->thread_count + 1, p->thread_capacity))
             return NULL;
-        p->threads = moved;
-        moved[p->thread_count] = (thread_state){.sums = {.thread = number}};
+        p->threads[p->thread_count] =
+            (thread_state){.sums = {.thread = number}};
         *place = ++p->thread_count;
     }
     p->last_thread = (size_t)*place;

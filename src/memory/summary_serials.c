@@ -11,12 +11,9 @@
 bool vst__recent_add(vst__recent *r, uint64_t serial, uint32_t k)
 {
     if (r->count < k) {
-        uint64_t *moved =
-            vst__grow(r->serials, &r->capacity, r->count + 1, sizeof *moved);
-        if (moved == NULL)
+        if (!VST_RESERVE(r->serials, r->count + 1, r->capacity))
             return false;
-        r->serials = moved;
-        moved[r->count++] = serial;
+        r->serials[r->count++] = serial;
         return true;
     }
     r->serials[r->next] = serial;

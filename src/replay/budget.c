@@ -36,12 +36,8 @@ struct vst_budget {
 
 static bool add_ids(vst_budget *self, const uint64_t *ids, size_t count)
 {
-    vst_id *grown = vst__grow(self->ids, &self->id_capacity,
-                              self->id_count + count, sizeof *grown);
-
-    if (grown == NULL)
+    if (!VST_RESERVE(self->ids, self->id_count + count, self->id_capacity))
         return false;
-    self->ids = grown;
     for (size_t i = 0; i < count; i++)
         if (ids[i] != 0 && ids[i] <= self->max)
             self->ids[self->id_count++] = (vst_id)ids[i];
@@ -53,14 +49,11 @@ static bool budget_add(vst_budget *self, const vst_time_converter *converter,
 {
     const uint64_t *words = event->payload;
     bool more = words[0] & VST_LEFT_OUT_MORE;
-    stretch *grown =
-        vst__grow(self->all, &self->capacity, self->count + 1, sizeof *grown);
 
-    if (grown == NULL)
+    if (!VST_RESERVE(self->all, self->count + 1, self->capacity))
         return false;
-    self->all = grown;
     if (!more || self->count == 0)
-        grown[self->count++] = (stretch){
+        self->all[self->count++] = (stretch){
             .start_ns = converter->to_ns(converter->ctx, event->ticks),
             .since_ns = converter->to_ns(converter->ctx, words[3]),
             .cpu_ns = words[1],

@@ -114,13 +114,9 @@ static void contexts_add_to(vst_context *sum, const vst_context *n)
 static bool push_task(vst_contexts *c, size_t count, uint32_t *into,
                       uint32_t from)
 {
-    task *tasks =
-        vst__grow(c->tasks, &c->task_capacity, count + 1, sizeof *tasks);
-
-    if (tasks == NULL)
+    if (!VST_RESERVE(c->tasks, count + 1, c->task_capacity))
         return false;
-    c->tasks = tasks;
-    tasks[count] = (task){into, from};
+    c->tasks[count] = (task){into, from};
     return true;
 }
 
@@ -312,13 +308,9 @@ static uint32_t contexts_sort(vst_contexts *c, uint32_t list)
 
 static bool contexts_add_row(vst_contexts *c, uint32_t index, uint32_t parent)
 {
-    vst_context_row *rows =
-        vst__grow(c->rows, &c->row_capacity, c->row_count + 1, sizeof *rows);
-
-    if (rows == NULL)
+    if (!VST_RESERVE(c->rows, c->row_count + 1, c->row_capacity))
         return false;
-    c->rows = rows;
-    rows[c->row_count++] = (vst_context_row){parent, c->nodes[index]};
+    c->rows[c->row_count++] = (vst_context_row){parent, c->nodes[index]};
     return true;
 }
 

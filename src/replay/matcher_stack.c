@@ -251,13 +251,7 @@ size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
 
 VST_NOINLINE static bool make_room(vst_matcher *matcher)
 {
-    vst__frame *frames = vst__grow(matcher->frames, &matcher->capacity,
-                                   matcher->count + 1, sizeof *frames);
-
-    if (frames == NULL)
-        return false;
-    matcher->frames = frames;
-    return true;
+    return VST_RESERVE(matcher->frames, matcher->count + 1, matcher->capacity);
 }
 
 vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)

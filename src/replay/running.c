@@ -32,18 +32,14 @@ static vst_status running_note_piece(void *ctx, const vst__escape_found *found)
     vst_running *self = ctx;
     const uint64_t *word = found->word;
     uint32_t words = vst_word_escape_words(*word);
-    vst__running_piece *pieces;
 
     if (word[1] == 0) {
         running_note_until(self, word[2]);
         return VST_OK;
     }
-    pieces = vst__grow(self->pieces, &self->capacity, self->count + 1,
-                       sizeof *pieces);
-    if (pieces == NULL)
+    if (!VST_RESERVE(self->pieces, self->count + 1, self->capacity))
         return VST_E_NOMEM;
-    self->pieces = pieces;
-    pieces[self->count++] = (vst__running_piece){
+    self->pieces[self->count++] = (vst__running_piece){
         .place = found->offset << PLACE_SHIFT | words,
         .thread = (uint32_t)word[1],
         .segment = found->segment,

@@ -185,17 +185,14 @@ static vst_status add_await(vst__tasks *tasks, const task *t, int64_t ns)
     uint64_t key = (uint64_t)t->shown.id << 33 ^ (uint64_t)t->awaiting << 3 ^
                    (uint64_t)t->awaits;
     uint64_t *place = vst__map64_put(&tasks->await_of, key);
-    vst__task_await *grown;
 
     if (place == NULL)
         return VST_E_NOMEM;
     if (*place == 0) {
-        grown = vst__grow(tasks->awaits, &tasks->await_capacity,
-                          tasks->await_count + 1, sizeof *grown);
-        if (grown == NULL)
+        if (!VST_RESERVE(tasks->awaits, tasks->await_count + 1,
+                         tasks->await_capacity))
             return VST_E_NOMEM;
-        tasks->awaits = grown;
-        grown[tasks->await_count] =
+        tasks->awaits[tasks->await_count] =
             (vst__task_await){t->shown.id, t->awaiting, t->awaits, 0, 0};
         *place = ++tasks->await_count;
     }

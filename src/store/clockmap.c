@@ -45,16 +45,11 @@ static bool is_sane(int64_t ns, int64_t limit)
 
 vst_status vst__clockmap_add(vst__clockmap *map, const vst_clock_sample *sample)
 {
-    vst_clock_sample *samples;
-
     if (!is_sane(sample->monotonic_ns, MONOTONIC_LIMIT))
         return VST_OK;
-    samples = vst__grow(map->samples, &map->sample_capacity,
-                        map->sample_count + 1, sizeof *samples);
-    if (samples == NULL)
+    if (!VST_RESERVE(map->samples, map->sample_count + 1, map->sample_capacity))
         return VST_E_NOMEM;
-    map->samples = samples;
-    samples[map->sample_count++] = *sample;
+    map->samples[map->sample_count++] = *sample;
     return VST_OK;
 }
 

@@ -129,13 +129,9 @@ static vst_status read_chunk_header(const copier *self, uint64_t offset,
 
 static vst_status copy_add_place(copier *self, const place *found)
 {
-    place *places = vst__grow(self->places, &self->capacity, self->count + 1,
-                              sizeof *places);
-
-    if (places == NULL)
+    if (!VST_RESERVE(self->places, self->count + 1, self->capacity))
         return vst_error_set(self->error, VST_E_NOMEM, 0, 0);
-    self->places = places;
-    places[self->count++] = *found;
+    self->places[self->count++] = *found;
     return VST_OK;
 }
 

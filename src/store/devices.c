@@ -71,13 +71,10 @@ static vst_status add_stream(vst_trace *trace, const vst_file_entry *entry,
 static vst_status add_pair(vst_trace *trace, const vst_file_entry *entry)
 {
     vst__trace_devices *self = &trace->devices;
-    vst__pair_item *pairs = vst__grow(self->pairs, &self->pair_capacity,
-                                      self->pair_count + 1, sizeof *pairs);
 
-    if (pairs == NULL)
+    if (!VST_RESERVE(self->pairs, self->pair_count + 1, self->pair_capacity))
         return VST_E_NOMEM;
-    self->pairs = pairs;
-    pairs[self->pair_count++] =
+    self->pairs[self->pair_count++] =
         (vst__pair_item){{entry->x, entry->y, entry->z}, entry->id};
     return VST_OK;
 }

@@ -70,43 +70,33 @@ static vst_status add_definition(vst_trace *trace, const vst_file_entry *entry,
         .name_len = entry->a_len,
         .file_len = entry->b_len,
     };
-    vst_definition *definitions;
-    vst_id *ids;
 
     if (entry->id == 0 || entry->id > VST_ID_MAX)
         return VST_OK;
     definition.name = entries_keep(&trace->strings, a, entry->a_len);
     definition.file = entries_keep(&trace->strings, b, entry->b_len);
-    definitions = vst__grow(trace->definitions, &trace->definition_capacity,
-                            trace->definition_count + 1, sizeof *definitions);
-    if (definitions == NULL)
+    if (!VST_RESERVE(trace->definitions, trace->definition_count + 1,
+                     trace->definition_capacity))
         return VST_E_NOMEM;
-    trace->definitions = definitions;
-    ids = vst__grow(trace->definition_ids, &trace->definition_id_capacity,
-                    trace->definition_count + 1, sizeof *ids);
-    if (ids == NULL)
+    if (!VST_RESERVE(trace->definition_ids, trace->definition_count + 1,
+                     trace->definition_id_capacity))
         return VST_E_NOMEM;
-    trace->definition_ids = ids;
     if (definition.name == NULL || definition.file == NULL)
         return VST_E_NOMEM;
-    ids[trace->definition_count] = entry->id;
-    definitions[trace->definition_count++] = definition;
+    trace->definition_ids[trace->definition_count] = entry->id;
+    trace->definitions[trace->definition_count++] = definition;
     return VST_OK;
 }
 
 static vst_status entries_add_thread(vst_trace *trace,
                                      const vst_trace_thread *thread)
 {
-    vst_trace_thread *threads =
-        vst__grow(trace->threads, &trace->thread_capacity,
-                  trace->thread_count + 1, sizeof *threads);
-
-    if (threads == NULL)
+    if (!VST_RESERVE(trace->threads, trace->thread_count + 1,
+                     trace->thread_capacity))
         return VST_E_NOMEM;
-    trace->threads = threads;
     if (thread->name == NULL)
         return VST_E_NOMEM;
-    threads[trace->thread_count++] = *thread;
+    trace->threads[trace->thread_count++] = *thread;
     return VST_OK;
 }
 
@@ -124,28 +114,22 @@ static vst_status add_metadata(vst_trace *trace, const char *a, size_t a_len,
         .json = entries_keep(&trace->strings, b, b_len),
         .order = trace->metadata_count,
     };
-    vst__metadata *metadata =
-        vst__grow(trace->metadata, &trace->metadata_capacity,
-                  trace->metadata_count + 1, sizeof *metadata);
 
-    if (metadata == NULL)
+    if (!VST_RESERVE(trace->metadata, trace->metadata_count + 1,
+                     trace->metadata_capacity))
         return VST_E_NOMEM;
-    trace->metadata = metadata;
     if (fact.key == NULL || fact.json == NULL)
         return VST_E_NOMEM;
-    metadata[trace->metadata_count++] = fact;
+    trace->metadata[trace->metadata_count++] = fact;
     return VST_OK;
 }
 
 vst_status vst__entries_note_window(vst_trace *trace, const vst__window *window)
 {
-    vst__window *windows = vst__grow(trace->windows, &trace->window_capacity,
-                                     trace->window_count + 1, sizeof *windows);
-
-    if (windows == NULL)
+    if (!VST_RESERVE(trace->windows, trace->window_count + 1,
+                     trace->window_capacity))
         return VST_E_NOMEM;
-    trace->windows = windows;
-    windows[trace->window_count++] = *window;
+    trace->windows[trace->window_count++] = *window;
     return VST_OK;
 }
 

@@ -52,13 +52,12 @@ static vst_status read_size_again(vst_trace *trace, vst_error *error)
 static vst__known_chunk *
 add_known(vst_trace *trace, const vst_chunk_header *chunk, uint64_t offset)
 {
-    vst__known_chunk *known = vst__grow(trace->known, &trace->known_capacity,
-                                        trace->known_count + 1, sizeof *known);
+    vst__known_chunk *known;
 
-    if (known == NULL)
+    if (!VST_RESERVE(trace->known, trace->known_count + 1,
+                     trace->known_capacity))
         return NULL;
-    trace->known = known;
-    known += trace->known_count++;
+    known = &trace->known[trace->known_count++];
     *known = (vst__known_chunk){
         .offset = offset, .sequence = chunk->sequence, .kind = chunk->kind};
     return known;

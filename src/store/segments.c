@@ -27,12 +27,10 @@ static vst_status add_segment(vst_trace *trace, const vst__segment *segment)
 
     if (segment->words == 0)
         return VST_OK;
-    segments = vst__grow(trace->segments, &trace->segment_capacity,
-                         trace->segment_count + 1, sizeof *segments);
-    if (segments == NULL)
+    if (!VST_RESERVE(trace->segments, trace->segment_count + 1,
+                     trace->segment_capacity))
         return VST_E_NOMEM;
-    trace->segments = segments;
-    segments += trace->segment_count++;
+    segments = &trace->segments[trace->segment_count++];
     *segments = *segment;
     if (segments->checkpoint > segments->words)
         segments->checkpoint = (uint32_t)segments->words;

@@ -16,7 +16,6 @@ vst_status vst__stacks_add(vst_trace *trace, const vst_file_entry *entry)
         .flags = (uint32_t)(entry->z >> 8),
         .parent = (vst_stack_id)entry->x,
     };
-    vst__stack_entry *stacks;
 
     if (entry->id == 0 || stack.kind < VST_STACK_LANGUAGE ||
         stack.kind > VST_STACK_BOTH)
@@ -33,12 +32,10 @@ vst_status vst__stacks_add(vst_trace *trace, const vst_file_entry *entry)
     }
     if (stack.kind == VST_STACK_BOTH && stack.address >= entry->id)
         stack.address = 0;
-    stacks = vst__grow(trace->stacks, &trace->stack_capacity,
-                       trace->stack_count + 1, sizeof *stacks);
-    if (stacks == NULL)
+    if (!VST_RESERVE(trace->stacks, trace->stack_count + 1,
+                     trace->stack_capacity))
         return VST_E_NOMEM;
-    trace->stacks = stacks;
-    stacks[trace->stack_count] =
+    trace->stacks[trace->stack_count] =
         (vst__stack_entry){entry->id, (uint32_t)trace->stack_count, stack};
     trace->stack_count++;
     return VST_OK;
@@ -55,15 +52,13 @@ vst_status vst__modules_add(vst_trace *trace, const vst_file_entry *entry,
         .build_id = entry->b_len != 0 ? (const uint8_t *)build_id : NULL,
         .build_id_len = entry->b_len,
     };
-    vst_module *modules = vst__grow(trace->modules, &trace->module_capacity,
-                                    trace->module_count + 1, sizeof *modules);
 
-    if (modules == NULL)
+    if (!VST_RESERVE(trace->modules, trace->module_count + 1,
+                     trace->module_capacity))
         return VST_E_NOMEM;
-    trace->modules = modules;
     if (path == NULL || build_id == NULL)
         return VST_E_NOMEM;
-    modules[trace->module_count++] = module;
+    trace->modules[trace->module_count++] = module;
     return VST_OK;
 }
 

@@ -45,17 +45,13 @@ typedef struct averages {
 
 static average *averages_add(averages *a, const struct average_key *key)
 {
-    average *grown =
-        vst__grow(a->of, &a->capacity, a->count + 1, sizeof *grown);
-
-    if (grown == NULL)
+    if (!VST_RESERVE(a->of, a->count + 1, a->capacity))
         return NULL;
-    a->of = grown;
     if (vst__intern_add(a->known, key, sizeof *key, (uint32_t)a->count + 1) !=
         VST_OK)
         return NULL;
-    grown[a->count] = (average){.key = *key, .first_ns = INT64_MAX};
-    return &grown[a->count++];
+    a->of[a->count] = (average){.key = *key, .first_ns = INT64_MAX};
+    return &a->of[a->count++];
 }
 
 /* Returns NULL if memory ran out. */

@@ -50,13 +50,10 @@ static vst_status add_named(vst__device_sums *self, const vst_device_span *span)
 static vst_status add_work(vst__device_sums *self, const vst_device_span *span)
 {
     const vst_device_launch *launch = span->launch;
-    vst__device_work *works = vst__grow(self->works, &self->work_capacity,
-                                        self->work_count + 1, sizeof *works);
 
-    if (works == NULL)
+    if (!VST_RESERVE(self->works, self->work_count + 1, self->work_capacity))
         return VST_E_NOMEM;
-    self->works = works;
-    works[self->work_count++] = (vst__device_work){
+    self->works[self->work_count++] = (vst__device_work){
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .called_ns = launch != NULL ? launch->start_ns : NO_CALL,
@@ -79,17 +76,13 @@ static vst__device_use *find_use(vst__device_sums *self,
     uint64_t key = (uint64_t)of->device << 33 |
                    (is_stream ? UINT64_C(1) << 32 | of->stream : 0);
     uint64_t *place = vst__map64_put(&self->use_of, key + 1);
-    vst__device_use *uses;
 
     if (place == NULL)
         return NULL;
     if (*place == 0) {
-        uses = vst__grow(self->uses, &self->use_capacity, self->use_count + 1,
-                         sizeof *uses);
-        if (uses == NULL)
+        if (!VST_RESERVE(self->uses, self->use_count + 1, self->use_capacity))
             return NULL;
-        self->uses = uses;
-        uses[self->use_count++] = (vst__device_use){
+        self->uses[self->use_count++] = (vst__device_use){
             .device = of->device,
             .is_stream = is_stream,
             .stream = is_stream ? of->stream : 0,

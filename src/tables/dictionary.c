@@ -59,13 +59,10 @@ vst_status vst__dictionary_put(vst__dictionary *self, const char *bytes,
 
 static vst_status add_new(vst__dictionary *self)
 {
-    int32_t *ends = vst__grow(self->ends, &self->end_capacity, self->count + 1,
-                              sizeof *ends);
     char *bytes;
 
-    if (ends == NULL)
+    if (!VST_RESERVE(self->ends, self->count + 1, self->end_capacity))
         return VST_E_NOMEM;
-    self->ends = ends;
     if (self->line_count > BYTES_MAX - self->byte_count)
         return VST_E_NOMEM;
     bytes = vst__grow(self->bytes, &self->byte_capacity,
@@ -78,7 +75,7 @@ static vst_status add_new(vst__dictionary *self)
         return VST_E_NOMEM;
     memcpy(bytes + self->byte_count, self->line, self->line_count);
     self->byte_count += self->line_count;
-    ends[self->count++] = (int32_t)self->byte_count;
+    self->ends[self->count++] = (int32_t)self->byte_count;
     return VST_OK;
 }
 

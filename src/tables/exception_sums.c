@@ -13,7 +13,6 @@ vst_status vst__exception_sums_add(vst__exception_sums *sums,
     const struct vst__exception_key wanted = {mark->id, mark->raised_in,
                                               mark->caught_in, mark->thread,
                                               (uint32_t)mark->end};
-    struct vst__exception_sum *grown;
     uint32_t number;
 
     if (mark->end == VST_NO_EXCEPTION)
@@ -24,16 +23,13 @@ vst_status vst__exception_sums_add(vst__exception_sums *sums,
         return VST_E_NOMEM;
     number = vst__intern_find(sums->known, &wanted, sizeof wanted);
     if (number == 0) {
-        grown = vst__grow(sums->of, &sums->capacity, (size_t)sums->count + 1,
-                          sizeof *grown);
-        if (grown == NULL)
+        if (!VST_RESERVE(sums->of, (size_t)sums->count + 1, sums->capacity))
             return VST_E_NOMEM;
-        sums->of = grown;
         number = sums->count + 1;
         if (vst__intern_add(sums->known, &wanted, sizeof wanted, number) !=
             VST_OK)
             return VST_E_NOMEM;
-        grown[sums->count++] = (struct vst__exception_sum){wanted, 0};
+        sums->of[sums->count++] = (struct vst__exception_sum){wanted, 0};
     }
     sums->of[number - 1].count++;
     return VST_OK;

@@ -49,7 +49,6 @@ static size_t repeats_describe(const vst_span *span, char *key)
 static uint32_t repeats_number_of(vst__repeat_sums *sums, const char *key,
                                   size_t size)
 {
-    struct vst__repeat *grown;
     uint32_t number;
 
     if (sums->known == NULL)
@@ -59,12 +58,9 @@ static uint32_t repeats_number_of(vst__repeat_sums *sums, const char *key,
     number = vst__intern_find(sums->known, key, size);
     if (number != 0)
         return number;
-    grown = vst__grow(sums->of, &sums->capacity, (size_t)sums->count + 1,
-                      sizeof *grown);
-    if (grown == NULL)
+    if (!VST_RESERVE(sums->of, (size_t)sums->count + 1, sums->capacity))
         return 0;
-    sums->of = grown;
-    grown[sums->count] = (struct vst__repeat){.ns = 0};
+    sums->of[sums->count] = (struct vst__repeat){.ns = 0};
     return vst__intern_add(sums->known, key, size, sums->count + 1) == VST_OK
                ? ++sums->count
                : 0;

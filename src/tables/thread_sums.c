@@ -57,20 +57,16 @@ void vst__thread_sums_free(vst__sums *sums)
 /* Returns the sums of a thread, or NULL if memory ran out. */
 static vst__thread_sum *threads_find(vst__thread_sums *own, uint32_t number)
 {
-    vst__thread_sum *grown;
-
     if (own->count != 0 && own->of[own->count - 1].number == number)
         return &own->of[own->count - 1];
     for (size_t i = 0; i < own->count; i++)
         if (own->of[i].number == number)
             return &own->of[i];
-    grown = vst__grow(own->of, &own->capacity, own->count + 1, sizeof *grown);
-    if (grown == NULL)
+    if (!VST_RESERVE(own->of, own->count + 1, own->capacity))
         return NULL;
-    own->of = grown;
-    grown[own->count] = (vst__thread_sum){
+    own->of[own->count] = (vst__thread_sum){
         .number = number, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
-    return &grown[own->count++];
+    return &own->of[own->count++];
 }
 
 /* Finds the function with the most own time in the thread; among equals, the

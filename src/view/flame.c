@@ -20,21 +20,12 @@ void vst__flame_free(vst__flame *tree)
 
 static vst_status flame_add_row(vst__flame *tree, uint32_t parent, vst_id id)
 {
-    vst_view_flame_row *rows;
-    uint32_t *last;
-
-    rows =
-        vst__grow(tree->rows, &tree->capacity, tree->count + 1, sizeof *rows);
-    if (rows == NULL)
+    if (!VST_RESERVE(tree->rows, tree->count + 1, tree->capacity))
         return VST_E_NOMEM;
-    tree->rows = rows;
-    last = vst__grow(tree->last_child, &tree->last_capacity, tree->count + 1,
-                     sizeof *last);
-    if (last == NULL)
+    if (!VST_RESERVE(tree->last_child, tree->count + 1, tree->last_capacity))
         return VST_E_NOMEM;
-    tree->last_child = last;
-    last[tree->count] = NO_ROW;
-    rows[tree->count++] = (vst_view_flame_row){
+    tree->last_child[tree->count] = NO_ROW;
+    tree->rows[tree->count++] = (vst_view_flame_row){
         .parent = parent == NO_ROW ? -1 : (int64_t)parent, .id = id};
     return VST_OK;
 }

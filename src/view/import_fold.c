@@ -154,22 +154,19 @@ static uint64_t imports_pack(const vst__folded_import *import)
 vst_status vst__import_fold_begin(vst__import_fold *fold, const vst__open *open,
                                   size_t count)
 {
-    vst__folded_import *known =
-        vst__grow(fold->known, &fold->known_capacity, count + 1, sizeof *known);
-
     fold->known_count = fold->open_count = 0;
-    if (known == NULL)
+
+    if (!VST_RESERVE(fold->known, count + 1, fold->known_capacity))
         return VST_E_NOMEM;
-    fold->known = known;
     for (size_t i = 0; i < count; i++) {
         uint64_t what = open[i].pair & 0xff, module = open[i].pair >> 8;
 
-        known[i] = (vst__folded_import){.start_ns = open[i].start_ns};
+        fold->known[i] = (vst__folded_import){.start_ns = open[i].start_ns};
         if (open[i].flags & VST_FRAME_BEGIN || what > VST_IMPORT_UNKNOWN ||
             module > fold->imports->max)
             continue;
-        known[i].what = (vst_import)what;
-        known[i].module = (vst_id)module;
+        fold->known[i].what = (vst_import)what;
+        fold->known[i].module = (vst_id)module;
     }
     fold->known_count = count;
     return VST_OK;

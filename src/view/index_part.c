@@ -33,13 +33,10 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
 static vst_status take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
 {
     vst__thread_part *part = ctx;
-    vst__index_move *moves = vst__grow(part->moves, &part->move_capacity,
-                                       part->move_count + 1, sizeof *moves);
 
-    if (moves == NULL)
+    if (!VST_RESERVE(part->moves, part->move_count + 1, part->move_capacity))
         return VST_E_NOMEM;
-    part->moves = moves;
-    moves[part->move_count++] = (vst__index_move){start_ns, time_ns};
+    part->moves[part->move_count++] = (vst__index_move){start_ns, time_ns};
     return VST_OK;
 }
 

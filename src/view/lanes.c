@@ -73,28 +73,21 @@ void vst__lanes_destroy(vst__lanes *lanes)
 vst_status vst__lanes_add(vst__lanes *lanes, const uint32_t *items,
                           uint32_t rows)
 {
-    uint32_t *first_row =
-        vst__grow(lanes->first_row, &lanes->lane_capacity,
-                  (size_t)lanes->lane_count + 2, sizeof *first_row);
-    vst__lane_row *grown;
-
-    if (first_row == NULL)
+    if (!VST_RESERVE(lanes->first_row, (size_t)lanes->lane_count + 2,
+                     lanes->lane_capacity))
         return VST_E_NOMEM;
-    lanes->first_row = first_row;
-    grown = vst__grow(lanes->rows, &lanes->row_capacity,
-                      (size_t)lanes->row_count + rows, sizeof *grown);
-    if (grown == NULL)
+    if (!VST_RESERVE(lanes->rows, (size_t)lanes->row_count + rows,
+                     lanes->row_capacity))
         return VST_E_NOMEM;
-    lanes->rows = grown;
-    first_row[lanes->lane_count++] = lanes->row_count;
+    lanes->first_row[lanes->lane_count++] = lanes->row_count;
     for (uint32_t i = 0; i < rows; i++) {
-        grown[lanes->row_count++] =
+        lanes->rows[lanes->row_count++] =
             (vst__lane_row){.lane = lanes->lane_count - 1,
                             .first = lanes->count,
                             .count = items[i]};
         lanes->count += items[i];
     }
-    first_row[lanes->lane_count] = lanes->row_count;
+    lanes->first_row[lanes->lane_count] = lanes->row_count;
     return VST_OK;
 }
 

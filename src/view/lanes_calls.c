@@ -58,13 +58,11 @@ static vst_status calls_add(void *ctx, const vst_span *span)
 {
     calls *self = ctx;
     bool imports = self->folds && span->flags & VST_SPAN_IMPORT;
-    call *grown =
-        vst__grow(self->all, &self->capacity, self->count + 1, sizeof *grown);
+    call *grown;
 
-    if (grown == NULL)
+    if (!VST_RESERVE(self->all, self->count + 1, self->capacity))
         return VST_E_NOMEM;
-    self->all = grown;
-    grown += self->count++;
+    grown = &self->all[self->count++];
     *grown = (call){
         .start_ns = span->start_ns,
         .end_ns = span->end_ns > span->start_ns ? span->end_ns : span->start_ns,
@@ -102,19 +100,10 @@ static vst_status calls_put(calls *self, call *one, uint32_t row)
     while (row < self->rows && self->ends_ns[row] > one->start_ns)
         row++;
     if (row == self->rows) {
-        int64_t *ends_ns = vst__grow(self->ends_ns, &self->ends_capacity,
-                                     (size_t)row + 1, sizeof *ends_ns);
-        uint32_t *items;
-
-        if (ends_ns == NULL)
+        if (!VST_RESERVE(self->ends_ns, (size_t)row + 1, self->ends_capacity) ||
+            !VST_RESERVE(self->items, (size_t)row + 1, self->items_capacity))
             return VST_E_NOMEM;
-        self->ends_ns = ends_ns;
-        items = vst__grow(self->items, &self->items_capacity, (size_t)row + 1,
-                          sizeof *items);
-        if (items == NULL)
-            return VST_E_NOMEM;
-        self->items = items;
-        items[self->rows++] = 0;
+        self->items[self->rows++] = 0;
     }
     self->ends_ns[row] = one->end_ns;
     self->items[row]++;

@@ -114,19 +114,16 @@ static vst_status devices_on_device(void *ctx, const vst_device_span *span)
 {
     reading *r = ctx;
     bool on_thread = vst_activity_is_on_thread(span->kind);
-    arrived *grown;
 
     if (r->count == ACTIVITIES_MAX) {
         r->lanes->left_out++;
         return VST_OK;
     }
-    grown = vst__grow(r->all, &r->capacity, r->count + 1, sizeof *grown);
-    if (grown == NULL)
+    if (!VST_RESERVE(r->all, r->count + 1, r->capacity))
         return VST_E_NOMEM;
-    r->all = grown;
     if (on_thread && r->calls_end != r->count) /* another window begins */
         r->calls_first = r->count;
-    grown[r->count] = (arrived){
+    r->all[r->count] = (arrived){
         .stream = on_thread ? 0 : span->stream,
         .thread = on_thread ? span->thread : 0,
         .index = (uint32_t)r->count,
@@ -271,14 +268,12 @@ static vst_status add_lane(const reading *r, size_t first, size_t end)
 {
     devices *own = r->lanes->own;
     uint32_t items[VST_DEVICE_ROWS_MAX] = {0}, rows;
-    device_lane *grown = vst__grow(own->lanes, &own->lane_capacity,
-                                   r->lanes->lane_count + 1, sizeof *grown);
+    device_lane *grown;
     vst_status status;
 
-    if (grown == NULL)
+    if (!VST_RESERVE(own->lanes, r->lanes->lane_count + 1, own->lane_capacity))
         return VST_E_NOMEM;
-    own->lanes = grown;
-    grown += r->lanes->lane_count;
+    grown = &own->lanes[r->lanes->lane_count];
     rows = sum_up(&r->all[first], end - first, grown, items);
     status = name_lane(r, grown);
     return status == VST_OK ? vst__lanes_add(r->lanes, items, rows) : status;

@@ -47,12 +47,9 @@ static vst_status marks_add(void *ctx, const vst_instant *instant)
         self->lanes->left_out++;
         return VST_OK;
     }
-    grown =
-        vst__grow(self->all, &self->capacity, self->count + 1, sizeof *grown);
-    if (grown == NULL)
+    if (!VST_RESERVE(self->all, self->count + 1, self->capacity))
         return VST_E_NOMEM;
-    self->all = grown;
-    grown += self->count++;
+    grown = &self->all[self->count++];
     *grown = (mark){.time_ns = instant->time_ns,
                     .id = instant->id,
                     .thread = instant->thread,

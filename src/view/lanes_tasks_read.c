@@ -47,7 +47,6 @@ static vst_status tasks_begin_step(reading *r, const vst_task_event *event)
 {
     size_t place = tasks_place_of(r, event->task);
     vst_task_waker waker = vst__tasks_waker(r->lanes->all);
-    arrived *grown;
 
     if (place == 0)
         return VST_E_NOMEM;
@@ -58,11 +57,9 @@ static vst_status tasks_begin_step(reading *r, const vst_task_event *event)
         r->to->left_out++;
         return VST_OK;
     }
-    grown = vst__grow(r->steps, &r->capacity, r->count + 1, sizeof *grown);
-    if (grown == NULL)
+    if (!VST_RESERVE(r->steps, r->count + 1, r->capacity))
         return VST_E_NOMEM;
-    r->steps = grown;
-    grown[r->count++] = (arrived){
+    r->steps[r->count++] = (arrived){
         .task = (uint32_t)(place - 1),
         .step = {.start_ns = event->time_ns,
                  .end_ns = event->time_ns,

@@ -114,19 +114,17 @@ static uint64_t pyramid_zigzag(int64_t value)
 static vst_status end_block(vst__pyramid *pyramid, vst__level_row *row,
                             uint32_t number, uint32_t level)
 {
-    vst__block_of *blocks = vst__grow(pyramid->blocks, &pyramid->block_capacity,
-                                      pyramid->block_count + 1, sizeof *blocks);
     uint64_t offset;
     vst_status status;
 
-    if (blocks == NULL)
+    if (!VST_RESERVE(pyramid->blocks, pyramid->block_count + 1,
+                     pyramid->block_capacity))
         return VST_E_NOMEM;
-    pyramid->blocks = blocks;
     status =
         pyramid->append(pyramid->append_ctx, row->bytes, row->count, &offset);
     if (status != VST_OK)
         return status;
-    blocks[pyramid->block_count] = (vst__block_of){
+    pyramid->blocks[pyramid->block_count] = (vst__block_of){
         number,
         level,
         pyramid->block_count,

@@ -130,13 +130,11 @@ static void match_allocated(vst__walk *walk, const vst_compressed_event *event,
 static vst_status match_push(vst__walk *walk, vst_id id, uint64_t pair,
                              uint32_t flags)
 {
-    vst__open *open = vst__grow(walk->open, &walk->open_capacity,
-                                walk->open_count + 1, sizeof *open);
+    vst__open *open;
 
-    if (open == NULL)
+    if (!VST_RESERVE(walk->open, walk->open_count + 1, walk->open_capacity))
         return VST_E_NOMEM;
-    walk->open = open;
-    open += walk->open_count;
+    open = &walk->open[walk->open_count];
     if (walk->open_count != 0 && walk->last_ns <= open[-1].start_ns)
         walk->last_ns = open[-1].start_ns + 1;
     *open = (vst__open){walk->last_ns, pair, id, flags};

@@ -87,18 +87,16 @@ static void walk_find_pairs(vst__walk *walk)
 static vst_status walk_copy_frames(vst__walk *walk)
 {
     const vst_matcher *matcher = walk->matcher;
-    vst__open *open = vst__grow(walk->open, &walk->open_capacity,
-                                matcher->count + 1, sizeof *open);
 
-    if (open == NULL)
+    if (!VST_RESERVE(walk->open, matcher->count + 1, walk->open_capacity))
         return VST_E_NOMEM;
-    walk->open = open;
     walk->open_count = matcher->count;
     walk->begun = 0;
     for (size_t i = 0; i < matcher->count; i++) {
         const vst__frame *frame = &matcher->frames[i];
 
-        open[i] = (vst__open){frame->start_ns, 0, frame->id, frame->flags};
+        walk->open[i] =
+            (vst__open){frame->start_ns, 0, frame->id, frame->flags};
         walk->begun += (frame->flags & VST_FRAME_BEGIN) != 0;
     }
     if (walk->begun != 0)
@@ -143,13 +141,10 @@ vst__open *vst__walk_all_open(vst__walk *walk, size_t *count)
 static vst_status walk_take_span(void *ctx, const vst_span *span)
 {
     vst__walk *walk = ctx;
-    vst__walk_span *spans = vst__grow(walk->spans, &walk->span_capacity,
-                                      walk->span_count + 1, sizeof *spans);
 
-    if (spans == NULL)
+    if (!VST_RESERVE(walk->spans, walk->span_count + 1, walk->span_capacity))
         return VST_E_NOMEM;
-    walk->spans = spans;
-    spans[walk->span_count++] = (vst__walk_span){
+    walk->spans[walk->span_count++] = (vst__walk_span){
         span->start_ns, span->end_ns, span->id, span->flags, span->depth, 0};
     if (walk->whole_sink != NULL)
         return walk->whole_sink->span(walk->whole_sink->ctx, span);
@@ -160,22 +155,19 @@ vst_status vst__walk_named(vst__walk *walk, uint64_t id, uint32_t depth,
                            int64_t time_ns)
 {
     const vst_imports *imports = walk->fold.imports;
-    vst__walk_span *spans;
 
     if (imports == NULL || !vst__imports_is_name(imports, id))
         return VST_OK;
     if (walk->tree != NULL)
         vst__flame_name(walk->tree, (vst_id)id);
-    spans = vst__grow(walk->spans, &walk->span_capacity, walk->span_count + 1,
-                      sizeof *spans);
-    if (spans == NULL)
+    if (!VST_RESERVE(walk->spans, walk->span_count + 1, walk->span_capacity))
         return VST_E_NOMEM;
-    walk->spans = spans;
-    spans[walk->span_count++] = (vst__walk_span){.start_ns = time_ns,
-                                                 .end_ns = time_ns,
-                                                 .id = (vst_id)id,
-                                                 .depth = depth,
-                                                 .is_import = VST_WALK_NAMES};
+    walk->spans[walk->span_count++] =
+        (vst__walk_span){.start_ns = time_ns,
+                         .end_ns = time_ns,
+                         .id = (vst_id)id,
+                         .depth = depth,
+                         .is_import = VST_WALK_NAMES};
     return VST_OK;
 }
 

@@ -254,7 +254,6 @@ static void put_event(snapshot *s, const vst_memory_event *e, uint32_t action)
 static vst_status pickle_on_event(void *ctx, const vst_memory_event *e)
 {
     snapshot *s = ctx;
-    vst__pickle_block *moved;
 
     bool is_framework =
         e->kind == VST_MEMORY_FRAMEWORK || e->kind == VST_MEMORY_FRAMEWORK_FREE;
@@ -273,12 +272,9 @@ static vst_status pickle_on_event(void *ctx, const vst_memory_event *e)
     put_event(s, e, VST_PICKLE_ALLOC);
     if (vst__serials_has(s->freed, e->serial) || e->size == 0)
         return s->pickle.output->status;
-    moved = vst__grow(s->blocks, &s->block_capacity, s->block_count + 1,
-                      sizeof *moved);
-    if (moved == NULL)
+    if (!VST_RESERVE(s->blocks, s->block_count + 1, s->block_capacity))
         return VST_E_NOMEM;
-    s->blocks = moved;
-    moved[s->block_count++] = (vst__pickle_block){
+    s->blocks[s->block_count++] = (vst__pickle_block){
         e->address, e->size, s->nodes[vst__memory_node_of(s->summary, e)]};
     return s->pickle.output->status;
 }

@@ -16,16 +16,12 @@ size_t vst__kept_room(const vst_trace *trace)
 vst_status vst__kept_add(vst__kept *kept, const vst_span *span,
                          uint32_t function)
 {
-    vst__kept_span *spans =
-        vst__grow(kept->spans, &kept->capacity, kept->count + 1, sizeof *spans);
-
-    if (spans == NULL)
+    if (!VST_RESERVE(kept->spans, kept->count + 1, kept->capacity))
         return VST_E_NOMEM;
-    kept->spans = spans;
     if (*kept->room == 0)
         return VST_E_OUTPUT;
     --*kept->room;
-    spans[kept->count++] = (vst__kept_span){
+    kept->spans[kept->count++] = (vst__kept_span){
         span->start_ns, span->end_ns, span->serial, function, span->depth};
     return VST_OK;
 }
@@ -59,12 +55,9 @@ vst_status vst__kept_visit(vst__kept *kept, const vst__kept_walk *walk)
         qsort(kept->spans, kept->count, sizeof *kept->spans, by_serial);
     for (size_t i = 0; status == VST_OK && i < kept->count; i++) {
         const vst__kept_span *span = &kept->spans[i];
-        const vst__kept_span **grown = vst__grow(
-            kept->open, &kept->open_capacity, open + 1, sizeof *grown);
 
-        if (grown == NULL)
+        if (!VST_RESERVE(kept->open, open + 1, kept->open_capacity))
             return VST_E_NOMEM;
-        kept->open = grown;
         status = kept_close_from(kept, &open, span->depth, walk);
         if (status == VST_OK)
             status = walk->open(walk->ctx, span);

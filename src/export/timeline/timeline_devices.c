@@ -301,26 +301,22 @@ static vst_status draw_annotations(vst__timeline *timeline)
 static vst_status note_annotation(struct vst__timeline_stream *self,
                                   const vst_device_span *span)
 {
-    annotated *items;
     uint64_t *index;
 
     if (span->annotation.serial == 0 || !vst_activity_is_work(span->kind))
         return VST_OK;
-    items =
-        vst__grow(self->items, &self->capacity, self->count + 1, sizeof *items);
-    if (items == NULL)
+    if (!VST_RESERVE(self->items, self->count + 1, self->capacity))
         return VST_E_NOMEM;
-    self->items = items;
     index = vst__map64_put(&self->of, span->annotation.serial);
     if (index == NULL)
         return VST_E_NOMEM;
     if (*index == 0) {
-        items[self->count++] =
+        self->items[self->count++] =
             (annotated){span->annotation.serial, span->annotation.id,
                         span->start_ns, span->end_ns};
         *index = self->count;
-    } else if (items[*index - 1].end_ns < span->end_ns) {
-        items[*index - 1].end_ns = span->end_ns;
+    } else if (self->items[*index - 1].end_ns < span->end_ns) {
+        self->items[*index - 1].end_ns = span->end_ns;
     }
     return VST_OK;
 }

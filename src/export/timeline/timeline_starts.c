@@ -193,16 +193,11 @@ static void find_starters(birth *self)
 
 static vst_status note_start(birth *self, const vst_span *span, uint32_t how)
 {
-    start *starts;
-
     if (self->start_count == STARTS_MAX)
         return VST_OK;
-    starts = vst__grow(self->starts, &self->start_capacity,
-                       self->start_count + 1, sizeof *starts);
-    if (starts == NULL)
+    if (!VST_RESERVE(self->starts, self->start_count + 1, self->start_capacity))
         return VST_E_NOMEM;
-    self->starts = starts;
-    starts[self->start_count++] = (start){
+    self->starts[self->start_count++] = (start){
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .tid = vst__timeline_tid(self->process, span->thread),

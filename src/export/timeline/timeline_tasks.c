@@ -165,17 +165,14 @@ static family *family_for(struct vst__timeline_task_lanes *tasks,
 {
     uint64_t *place = vst__map64_put(&tasks->family_of,
                                      (uint64_t)event->thread << 32 | event->id);
-    family *grown;
 
     if (place == NULL)
         return NULL;
     if (*place == 0) {
-        grown = vst__grow(tasks->families, &tasks->family_capacity,
-                          tasks->family_count + 1, sizeof *grown);
-        if (grown == NULL)
+        if (!VST_RESERVE(tasks->families, tasks->family_count + 1,
+                         tasks->family_capacity))
             return NULL;
-        tasks->families = grown;
-        grown[tasks->family_count] = (family){0};
+        tasks->families[tasks->family_count] = (family){0};
         *place = ++tasks->family_count;
     }
     return &tasks->families[*place - 1];
@@ -241,13 +238,10 @@ static vst_status give_lane_back(struct vst__timeline_task_lanes *tasks,
                                  const shown *s)
 {
     family *f = &tasks->families[s->family];
-    uint32_t *grown =
-        vst__grow(f->free, &f->free_capacity, f->free_count + 1, sizeof *grown);
 
-    if (grown == NULL)
+    if (!VST_RESERVE(f->free, f->free_count + 1, f->free_capacity))
         return VST_E_NOMEM;
-    f->free = grown;
-    grown[f->free_count++] = s->tid;
+    f->free[f->free_count++] = s->tid;
     return VST_OK;
 }
 
@@ -343,13 +337,10 @@ static vst_status note_work(vst__timeline *timeline,
                             const vst_task_event *event)
 {
     struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
-    work *grown = vst__grow(tasks->work, &tasks->work_capacity,
-                            tasks->work_count + 1, sizeof *grown);
 
-    if (grown == NULL)
+    if (!VST_RESERVE(tasks->work, tasks->work_count + 1, tasks->work_capacity))
         return VST_E_NOMEM;
-    tasks->work = grown;
-    grown[tasks->work_count++] =
+    tasks->work[tasks->work_count++] =
         (work){event->address, event->time_ns,
                vst__timeline_tid(timeline->process, event->thread),
                event->what == VST_TASK_RUNS};
