@@ -264,9 +264,9 @@ def main() -> int:
     for is_busy in (False,) if options.idle else (False, True):
         with busy_machine(is_busy):
             for copy in range(options.copies):
-                if not options.idle and copy % 2 != is_busy:
-                    continue
                 for number, program in enumerate(programs):
+                    if not options.idle and (copy + number) % 2 != is_busy:
+                        continue
                     version = pythons[(number + copy) % len(pythons)]
                     folder = Path(tempfile.mkdtemp(prefix="findings-"))
                     run = judge(program, version, is_busy, options.seed + copy, folder)

@@ -20,7 +20,7 @@ def count(table):
 
 print(count({number: 1 for number in range(0, KEYS, 50)}))
 
-# %% planted: conversions that fail
+# %% planted: conversions that fail --exceptions
 VALUES = 250000  # 200000..400000
 
 
@@ -37,6 +37,22 @@ class Parser:
 
 texts = ["n/a" if number % 10 else str(number) for number in range(VALUES)]
 print(sum(value is None for value in Parser().parse(texts)))
+
+# %% planted: numbers or not, in one loop
+TEXTS = 250000  # 200000..400000
+
+
+def total(texts):
+    result = 0
+    for text in texts:
+        try:
+            result += int(text)  # planted
+        except ValueError:
+            result += 1
+    return result
+
+
+print(total(["7", "x", "y"] * (TEXTS // 3)))
 
 # %% planted: validation by exceptions, several functions deep
 RECORDS = 60000  # 40000..90000
@@ -102,7 +118,7 @@ def scan():
 
 print(scan())
 
-# %% planted: attributes that are missing
+# %% planted: attributes that are missing --exceptions
 OBJECTS = 300000  # 200000..500000
 
 

@@ -123,6 +123,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "vestige.command": _command,
     "vestige.engine": _text,
     "vestige.exit": _members_of(by=_text, code=_integer),
+    "vestige.exceptions": _integer,
     "vestige.fallbacks": _texts,
     "vestige.max_depth": _positive,
     "vestige.memory": _members_of(sample_bytes=_integer),

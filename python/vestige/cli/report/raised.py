@@ -8,10 +8,13 @@ from vestige.reading.labels import plain_name
 from vestige.reading.libraries import OWN
 from vestige.reading.waits import SLEEP
 
+from .data import shown_name
 from .findings import Finding, place, waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from vestige._core import Function
+
     from .data import Node
     from .findings import Evidence, Places
 
@@ -55,13 +58,58 @@ STORM, STORM_SHARE, STORM_EACH_NS = 5_000, 0.1, 1_000
 
 
 def exceptions(evidence: Evidence) -> Finding | None:
-    """5,000 exceptions or more that left a function, which took a tenth of the time with about 1 µs for each that it
-    takes to raise and catch.
+    """5,000 exceptions or more that were raised in one place, if that is recorded, or left one function, which took a
+    tenth of the time with about 1 µs for each that it takes to raise and catch.
     """
+    return _by_place(evidence) or _by_function(evidence)
+
+
+def _own_ns(evidence: Evidence) -> int:
+    """The time that passed, without what the program waited for a processor: the cost of an exception is without it."""
+    return max(evidence.passed_ns - evidence.busy_ns, 0)
+
+
+def _by_place(evidence: Evidence) -> Finding | None:
+    """Of exceptions that were recorded (--exceptions), and raised or caught in code of the user's own."""
+    if not evidence.metadata("vestige.exceptions"):
+        return None
+    own = {node.shown for node in evidence.places.nodes if node.owner == OWN and node.kind != NATIVE}
+    counts: dict[tuple[Function, str, str], int] = {}
+    for trace in evidence.traces():
+        functions = trace.functions()
+        names = ["" if function is None else shown_name(function) for function in functions]
+        for row in trace.tables(["exceptions"])["exceptions"]:
+            what, raised_in, caught_in = functions[row.func], names[row.raised_in or 0], names[row.caught_in or 0]
+            if what is not None and own & {raised_in, caught_in}:
+                key = (what, raised_in, caught_in)
+                counts[key] = counts.get(key, 0) + row.exceptions
+    if not counts:
+        return None
+    what, raised_in, caught_in = worst = max(counts, key=lambda key: counts[key])
+    count, ns = counts[worst], STORM_EACH_NS * counts[worst]
+    if count < STORM or ns < STORM_SHARE * _own_ns(evidence):
+        return None
+    caught = f" and caught in {caught_in}" if caught_in not in ("", raised_in) else ""
+    return Finding(
+        "exceptions",
+        f"{what.name} was raised {plural(count, 'time')} at {what.shown_file}:{what.line} in {raised_in}{caught}, "
+        f"which took about {duration(ns)} ({evidence.share(ns)}).",
+        where={"function": raised_in, "file": what.file, "line": what.line, "caught_in": caught_in},
+        numbers={"exceptions": count, "passed_ns": evidence.passed_ns},
+        look="report --exceptions",
+        ns=ns,
+    )
+
+
+def _by_function(evidence: Evidence) -> Finding | None:
     storms = [
         caught
         for caught in caught_in(evidence.places).values()
-        if caught.count >= STORM and caught.ns + STORM_EACH_NS * caught.count >= STORM_SHARE * evidence.passed_ns
+        if caught.count >= STORM
+        and (
+            caught.ns >= STORM_SHARE * evidence.passed_ns
+            or STORM_EACH_NS * caught.count >= STORM_SHARE * _own_ns(evidence)
+        )
     ]
     if not storms:
         return None
