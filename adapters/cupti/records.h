@@ -56,9 +56,9 @@ typedef struct cupti_kernel {
     uint32_t cluster[3], cluster_policy;
     uint64_t local_total_wide;
     uint32_t clusters_potential, clusters_active;
-    /* From 13.0 on: */
+    /* Fields since CUPTI 13.0: */
     uint8_t is_launched_by_device, padding_13_0[7];
-    /* From 13.1 on: */
+    /* Fields since CUPTI 13.1: */
     int32_t priority;
     uint32_t padding_13_1;
 } cupti_kernel;

@@ -26,8 +26,8 @@ enum {
         128, /* an outer call of this function is open; only if the sink asks */
     VST_SPAN_IMPORT = 256, /* is the import of a module, see vst_import */
     VST_SPAN_MACHINERY =
-        512, /* is another frame of the import system, a C function that such a
-                frame calls, or the code of the module */
+        512, /* belongs to an import: a frame of the import system, a C function
+                that such a frame calls, or the code of the module */
     VST_SPAN_STEP = 1024 /* is a step of a task, or a part of a step */
 };
 

@@ -12,7 +12,8 @@
 #include "base/heap.h"
 
 enum {
-    FIRST_FRAMES = 62, /* 256 bytes together with the two frames around them */
+    FIRST_FRAMES =
+        62, /* with the frames below and above, the memory takes 256 bytes */
     /* If an exit was searched in more frames than this without success, the
      * fold counts open ids from then on. */
     WALK_MAX = 256

@@ -242,7 +242,7 @@ static size_t find_record(vst__graph_node *const *nodes, size_t count,
     return count;
 }
 
-/* Reads the bytes of a node's values, all of them or all that the trace has. */
+/* Reads the bytes of a node's values, as far as the trace has them. */
 static vst_status graph_read_values(vst__graph_lane *lane, const void *bytes,
                                     size_t count, uint64_t record, bool outputs)
 {

@@ -14,7 +14,7 @@ typedef struct vst__identity {
     uint64_t id;
 } vst__identity;
 
-/* All zero is empty. */
+/* All zero is an empty table. */
 typedef struct vst__identities {
     vst__identity *entries;
     size_t capacity, count;

@@ -16,7 +16,8 @@ typedef struct vst__graph_text {
  * strides; for a nested tensor, both lists for each row. */
 typedef struct vst__graph_tensor {
     uint64_t identity, storage; /* as the file has them */
-    uint64_t id, storage_id;    /* ids that the reader gave to these */
+    uint64_t id,
+        storage_id; /* ids that the reader gave to `identity` and `storage` */
     int64_t offset, elements;
     uint64_t element_size;
     vst__graph_text device, type;

@@ -19,7 +19,7 @@ typedef struct vst__block_info {
     uint16_t flags;
 } vst__block_info;
 
-/* All zero is empty. */
+/* All zero is an empty table. */
 typedef struct vst__live {
     vst__block_info *blocks;
     size_t count, capacity; /* entries in use, and free ones between them */

@@ -48,7 +48,8 @@ void vst__resident_begin(vst_recording *recording)
     atomic_store(&vst__resident_due, 0);
 }
 
-/* If the system's own maximum rose meanwhile, it is the exact peak. */
+/* Writes the peak. If the maximum that the system keeps rose while memory was
+ * traced, that maximum is the peak. */
 void vst__resident_end(vst_recording *recording)
 {
     uint64_t peak = vst__os_resident_peak(), seen = atomic_load(&peak_seen);

@@ -64,7 +64,7 @@ void vst__reservations_add(vst__reservations *reserved,
 vst_memory_amount vst__reservations_of(const vst__reservations *reserved,
                                        size_t stack);
 
-/* live: bytes that were live at that time. */
+/* live: bytes that were live when the sample was taken. */
 void vst__resident_add(vst_memory_summary *summary,
                        const vst_memory_resident *sample, double live);
 /* Reads the peak from the trace's metadata. */

@@ -32,8 +32,7 @@ static void resident_begin_window(vst__reservations *r)
     r->bytes = r->count = 0;
 }
 
-/* If a part in the middle of a reservation ends, there is one reservation
- * more. */
+/* Ending a part in the middle of a reservation makes two reservations of it. */
 void vst__reservations_add(vst__reservations *r, const vst_memory_event *e)
 {
     bool ends = (e->flags & VST_MEMORY_FREES) != 0;

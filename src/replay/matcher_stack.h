@@ -117,7 +117,8 @@ struct vst_matcher {
      * after an exit matched nothing on a deep stack, so that many such exits do
      * not search the whole stack each time. */
     bool indexed;
-    vst__map64 open; /* an id stays when it is open no longer */
+    vst__map64 open; /* id -> how often it is open; ids that are not open stay,
+                        with 0 */
 
     vst__map64 pairs; /* pair -> 1 + the pair's newest slot */
     vst__slot *slots;

@@ -56,7 +56,8 @@ static inline uint8_t vst__part_order(uint64_t size)
  * follow the places, from 1. */
 vst__part *vst__part_at(const vst__slots *slots, uint32_t number);
 uint64_t vst__part_place(uint32_t number);
-/* Returns whether the part's slot drains, so that nothing is put there now. */
+/* Returns whether the part's slot is being emptied; meanwhile nothing is put
+ * there. */
 bool vst__part_is_drained(const vst__slots *slots, uint32_t number);
 
 #endif

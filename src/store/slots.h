@@ -87,7 +87,7 @@ typedef struct vst__slot_room {
     uint32_t size;
     uint32_t words;   /* words of records in it */
     bool is_free;     /* nothing is in it */
-    bool has_waiting; /* vst_chunk.has_waiting of the chunk in it */
+    bool has_waiting; /* the chunk's vst_chunk.has_waiting */
 } vst__slot_room;
 
 /* Both bounds may be 0. */

@@ -22,8 +22,8 @@ typedef struct vst__stream {
     const uint64_t *end; /* end of the words in view */
     /* position in the file of the first word not in view */
     uint64_t offset;
-    /* how many words there are from there on; after the end, how many were
-     * left */
+    /* number of words that are not in view yet; at the end, the words that were
+     * not read */
     uint64_t left;
     vst_ticks now;  /* time of the last word that was given out */
     uint64_t guard; /* see vst__stream_guard; 0 if none */

@@ -170,7 +170,8 @@ static vst_status write_entry(vst__file *file, const vst_entry *entry)
     return VST_OK;
 }
 
-/* Also called between windows, when nothing else is stored. */
+/* Also called between windows, when the writer stores nothing but definitions.
+ */
 static vst_status writer_define(void *ctx, const vst_entry *entry)
 {
     vst_status status;

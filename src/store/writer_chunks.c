@@ -252,7 +252,8 @@ static bool take_part(vst__file *file, uint32_t size, uint64_t least,
                            .now = vst_clock_ticks(),
                            .may_grow = vst__slots_may_grow(slots, file->end)};
 
-    file->sys_errno = ENOSPC; /* reported if no step fails but none is left */
+    file->sys_errno =
+        ENOSPC; /* reported if the loop ends without an error of the system */
     for (;;) {
         vst__slot_room found;
 

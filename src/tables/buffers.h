@@ -9,7 +9,8 @@
 
 typedef enum vst__buffer_kind {
     VST_BUFFER_WIDE,   /* 8 bytes a row */
-    VST_BUFFER_NARROW, /* 4 bytes a row, and one more */
+    VST_BUFFER_NARROW, /* 4 bytes a row, and 4 bytes for the end of the last row
+                        */
     VST_BUFFER_BITS,
     VST_BUFFER_KINDS
 } vst__buffer_kind;

@@ -31,7 +31,8 @@ vst_status vst__call_sums_add(vst__sums *sums, vst_span *span, int64_t self_ns)
     return vst__contexts_add(sums->calls.tree, span, key);
 }
 
-/* The wait's time is no call's: the thread did something else meanwhile. */
+/* Adds a wait as a row of its own, because the thread did something else
+ * meanwhile. */
 vst_status vst__call_sums_add_wait(vst__sums *sums, const vst_span *span,
                                    uint32_t depth, const vst__task_wait *wait)
 {

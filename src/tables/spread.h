@@ -23,8 +23,10 @@ typedef struct vst__spread {
     uint32_t used;
     uint32_t few_count;
     uint64_t count;
-    uint16_t *few;  /* the bins of the first VST_SPREAD_FEW calls … */
-    uint32_t *bins; /* … then how many calls are in each; NULL until then */
+    uint16_t
+        *few; /* bin of each call, while there are at most VST_SPREAD_FEW */
+    uint32_t
+        *bins; /* number of calls in each bin, if there are more; else NULL */
 } vst__spread;
 
 /* A typical call, in ns; less than 0: not known. */

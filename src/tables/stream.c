@@ -16,7 +16,7 @@ enum { ROWS_OF_STEP = 4096 };
 struct vst__table_reader {
     vst__table_pass pass;
     vst__buffers *buffers;
-    vst_table_source *sources; /* with copies of their texts */
+    vst_table_source *sources; /* owns copies of their texts */
     size_t source_count, next; /* next: the source to open next */
     bool named;                /* the names of all traces are known */
     vst_status status;

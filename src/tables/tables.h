@@ -57,7 +57,7 @@ typedef struct vst_arrow_stream {
     void *private_data;
 } vst_arrow_stream;
 
-enum { VST_ARROW_NULLABLE = 2 }; /* in a schema's flags */
+enum { VST_ARROW_NULLABLE = 2 }; /* a bit of vst_arrow_schema.flags */
 
 /* ---- tables -------------------------------------------------------------- */
 

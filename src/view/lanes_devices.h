@@ -15,7 +15,7 @@ enum {
     VST_DEVICE_ANNOTATION,
     VST_DEVICE_LAUNCH, /* the call that launched it */
     VST_DEVICE_ARGS,   /* JSON members */
-    /* These facts have no name, so pages do not get them; 0: none. */
+    /* The facts from here on are not sent to pages; 0: none. */
     VST_DEVICE_OP_SERIAL,
     VST_DEVICE_ANNOTATION_SERIAL
 };

@@ -49,7 +49,7 @@ typedef struct vst_view_info {
     vst_trace_info trace; /* times without the offset */
     uint64_t records;     /* words of records that the index covers */
     uint64_t spans;
-    bool has_tasks; /* has steps of tasks; has waits of tasks */
+    bool has_tasks; /* the trace has steps or waits of tasks */
     uint64_t index_bytes;
     const char *index_path; /* NULL: in memory */
     bool built;             /* the index was built now, not found */
@@ -143,7 +143,7 @@ typedef struct vst_view_rect {
     /* A definition, and flags. For a run: the definition that took most of the
      * time, with no flag but VST_VIEW_OFF_STACK. */
     uint32_t id;
-    uint16_t busy; /* 65535: spans fill it */
+    uint16_t busy; /* share of the width that spans cover; 65535: all of it */
     /* 1: a span; more: a run of that many; 65535: at least that many */
     uint16_t count;
 } vst_view_rect;

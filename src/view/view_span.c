@@ -102,8 +102,8 @@ static size_t unknown_ends(looking *self)
     return unknown;
 }
 
-/* Walks on until all short spans have ended. A frame that never ends in its
- * row, for example because records were dropped, is no span of the row. */
+/* Walks on until all short spans have ended. A frame whose end is not found
+ * there, for example because records were dropped, is not shown as a span. */
 static vst_status find_ends(looking *self)
 {
     vst_status status = VST_OK;
@@ -126,7 +126,7 @@ static vst_status find_ends(looking *self)
             if (span->flags & VST_SPAN_ASYNC || span->depth > self->depth ||
                 !at->is || at->end_ns != INT64_MAX ||
                 at->start_ns != span->start_ns ||
-                span->end_ns <= self->time_ns || /* a span of no width */
+                span->end_ns <= self->time_ns || /* it has no width */
                 !vst__import_fold_is_same(self->view->reading.imports, at->id,
                                           span->id))
                 continue;

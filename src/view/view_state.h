@@ -16,7 +16,7 @@ struct vst_view {
     vst__reading reading;
     /* class_of is NULL if there are none, or they are not folded */
     vst_imports imports;
-    vst_costs costs; /* kind_of is NULL if unknown */
+    vst_costs costs; /* kind_of is NULL if the costs are not known */
     vst_trace_info info;
     char *index_path; /* NULL: in memory */
     bool built;

@@ -22,7 +22,7 @@ typedef struct drawing {
     size_t row_count, row_capacity;
     uint32_t level;   /* the coarsest level that was used */
     uint64_t share;   /* how many words may be read per thread */
-    int64_t pixel_ns; /* narrower things may be merged */
+    int64_t pixel_ns; /* duration of a pixel; what is shorter may be merged */
 } drawing;
 
 /* ---- from the records ---------------------------------------------------- */

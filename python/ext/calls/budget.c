@@ -43,7 +43,7 @@ static const double list_again_ms = 100;
 static const double word_ns = 2.5;  /* cost of counting a word */
 static const double place_ns = 500; /* cost of disabling a function's places */
 /* A call may cost this many times as much as in the loop that measured it.
- * Servers needed these factors. */
+ * These factors were measured in servers. */
 static const double margin_python = 1.5, margin_native = 3;
 /* Share of the budget for counted costs. The rest is for costs that are not
  * counted: caches that records fill, code that the interpreter specializes

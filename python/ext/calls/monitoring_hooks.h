@@ -7,9 +7,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* When a hook is placed. */
+/* The recordings for which a hook is placed. */
 typedef enum vpy_monitoring_with {
-    VPY_WITH_CALLS, /* always */
+    VPY_WITH_CALLS, /* all */
     VPY_WITH_NATIVE_CALLS,
     VPY_WITH_EXCEPTIONS,
     VPY_WITH_MARKS /* while exceptions are recorded */

@@ -93,7 +93,7 @@ PyObject *vpy_own_member(PyObject *self, const char *name)
     PyObject *value =
         members != NULL ? PyDict_GetItemString(members, name) : NULL;
 
-    Py_XDECREF(members); /* the instance keeps it alive */
+    Py_XDECREF(members); /* the instance holds another reference */
     PyErr_Clear();
     return value;
 }

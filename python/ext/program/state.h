@@ -52,9 +52,9 @@ struct vpy_exits_state {
  * guard. */
 struct vpy_framework_modules_state {
     /* Code objects of the framework's functions; NULL: not known. */
-    PyObject *module_code;             /* calls its modules */
-    PyObject *enter_code, *leave_code; /* begin and end its annotations */
-    PyObject *step_code; /* called by its optimizers in each step */
+    PyObject *module_code;             /* the function that calls modules */
+    PyObject *enter_code, *leave_code; /* begin and end annotations */
+    PyObject *step_code;               /* optimizers call this in each step */
     PyObject *overload_code, *packet_code; /* call operators */
     struct vpy_module_entry *entries;
     size_t capacity, count; /* capacity is 0 or a power of two */
@@ -139,7 +139,7 @@ struct vpy_task_objects_state {
     /* asyncio's functions and types, while asyncio is loaded and we record. */
     struct {
         PyObject *running_loop,
-            *current_task;           /* functions; NULL: not found yet */
+            *current_task;           /* functions; NULL until they are found */
         PyTypeObject *task, *future; /* in C, or NULL */
         PyObject *get_name;
         PyObject *current_tasks; /* {loop: task}; NULL: current_task is a C

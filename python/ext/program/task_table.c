@@ -1,7 +1,7 @@
 /* Maps addresses to tasks: the frame of a task's outermost coroutine (tasks.c),
  * or a greenlet (greenlets.c). The table holds no references, and does not
- * notice when an object ends: the caller that sees another object begin at an
- * address says so. Called with the GIL held; the state lock guards the
+ * notice when an object ends: a caller that sees a new object at an address
+ * removes the old entry. Called with the GIL held; the state lock guards the
  * table. */
 #include "program/tasks.h"
 

@@ -54,8 +54,8 @@ typedef struct vpy_steps {
     /* The coroutine that was entered last. While it runs, coroutines that it
      * calls are in the same step. */
     const void *entered;
-    /* `around` called `entered`, and `below` called `around`; NULL: not in the
-     * step. */
+    /* `around` is the caller of `entered`, and `below` is the caller of
+     * `around`; NULL if the caller is not in the step. */
     const void *around, *below;
     vpy_step top; /* the innermost step; all zero: none */
     vpy_step
@@ -195,7 +195,8 @@ typedef struct vpy_known {
     const void *address; /* NULL: the entry is free */
     uint64_t chunks;     /* the thread's count when the task was introduced */
     uint32_t task;       /* 0: belongs to no task that we know */
-    /* No call was seen yet. If it has a number, another task awaits it. */
+    /* The task has not run yet. It may already have a number, because another
+     * task awaits it. */
     bool is_fresh;
     bool is_python; /* a Task that is written in Python */
     /* vpy_frames_returns() when it was introduced: while the hook was removed,

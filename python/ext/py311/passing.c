@@ -6,8 +6,8 @@
 
 static struct vpy_passing_state *const state = &vpy_py311.passing;
 
-/* Cost of passing a left-out call, as a share of the cost of a recorded call:
- * measured in loops. A server had a smaller share. */
+/* Cost of passing a left-out call, as a share of the cost of a recorded call.
+ * Measured in loops; in a server, the share was smaller. */
 static const double passed = 0.5;
 
 double vpy_passing_ns(double python_ns)

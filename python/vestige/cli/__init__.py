@@ -69,7 +69,7 @@ PROGRAMS = ("run", "memory")  # commands that run a program; the words after the
 
 TRACEBACK = "VESTIGE_TRACEBACK"  # the environment variable that shows the traceback of a failure
 UNEXPECTED = "an unexpected error ended this command"
-LONGEST = 200  # of an exception's text, in characters
+LONGEST = 200  # characters of an exception's text that are shown
 
 
 def usage() -> str:

@@ -128,7 +128,7 @@ def ask(call: Callable[[list[str]], object], argv: list[str]) -> Parser:
         return asked.parser
     finally:
         Parser.asked = None
-    raise AssertionError(f"{call.__module__} makes no parser")
+    raise AssertionError(f"{call.__module__} did not make a parser")
 
 
 class Asked(Exception):

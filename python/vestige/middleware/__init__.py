@@ -5,8 +5,8 @@
     app.add_middleware(ASGIMiddleware)                # FastAPI, Starlette
     web.Application(middlewares=[aiohttp_middleware()])
 
-It may stay in an application for good. While nothing is recorded it passes a request on. Each piece
-is loaded when it is first asked for, and no framework but the one that the application has.
+An application may keep its middleware for good: while nothing is recorded, requests only pass through. A class is
+loaded on first use, and loads only the framework that the application has.
 """
 
 TYPE_CHECKING = False

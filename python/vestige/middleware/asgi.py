@@ -22,16 +22,17 @@ class ASGIMiddleware(Middleware):
     """`app.add_middleware(ASGIMiddleware)` or `app = ASGIMiddleware(app)`: each request of an ASGI application becomes
     a span `GET /orders/{id}` with its status, each web socket a span `WEBSOCKET /chat/{room}`.
 
-    route         a function of the request (WSGI's environ, ASGI's scope, aiohttp's Request) that gives its route, such
-                  as `/orders/{id}`, or None. Default: the router of Django, Flask, FastAPI, Starlette or aiohttp says
-    secret        allows traces of single requests: `?vestige=1` in the URL and this text in the header
-                  X-Vestige-Secret. At least 16 characters; None turns them off
-    folder        where these traces are written; it is made for this user alone
-    every         the least time between two of them, in each process: "10s", seconds or a timedelta
-    max_traces    how many each process writes at most
-    max_size      the most that one of them takes; of a longer one the end is kept
+    route         a function of the request (WSGI's environ, ASGI's scope, aiohttp's Request) that returns its route,
+                  such as `/orders/{id}`, or None. Default: the router of Django, Flask, FastAPI, Starlette or aiohttp
+                  returns the route
+    secret        allows a trace of a single request, which is recorded if the URL has `?vestige=1` and the header
+                  X-Vestige-Secret has this text. At least 16 characters; None: no such traces
+    folder        the folder for these traces; nobody but this user may enter it
+    every         the least time between two traces of a process: "10s", seconds or a timedelta
+    max_traces    the largest number of traces that each process writes
+    max_size      the largest size of a trace; of a larger trace, only the end is kept
 
-    Messages are passed on as they are: only the response to a request for its own trace has one header more,
+    Messages are passed on unchanged, except that the response to a request that was recorded alone gets a header
     X-Vestige-Trace.
     """
 

@@ -46,7 +46,9 @@ def to_place(trace: Trace | _NoImports, number: int, function: Function) -> Plac
 
 
 def find_places(trace: Trace) -> list[Place | None]:
-    """Returns the places by id. After the trace's own ids come imports, numbered as in src/view/view.h."""
+    """Returns a list of places; the index is the id of a function. The ids after those in the trace stand for imports,
+    see src/view/view.h.
+    """
     functions = trace.functions()
     places: list[Place | None] = [entry and to_place(trace, number, entry) for number, entry in enumerate(functions)]
     if not any(entry and entry.file.startswith(IMPORT_SYSTEM) for entry in functions):
@@ -164,7 +166,7 @@ class Shown:
         self.take(view)
 
     def refresh(self) -> None:
-        """Reads new records, a last time after the process has ended its recording."""
+        """Reads new records. Called once more after the process has ended its recording."""
         assert self._view is not None
         ended = self.source.ended != "recording"
         self._view.refresh()

@@ -19,7 +19,8 @@
 /* Categories by which clients know events. Formats may number them, so add new
  * categories at the end. */
 typedef enum vst__category {
-    VST_CATEGORY_CALL = 1, /* 0 in a span means the category of its label */
+    VST_CATEGORY_OF_LABEL, /* a span has its label's category */
+    VST_CATEGORY_CALL,
     VST_CATEGORY_OPERATOR,
     VST_CATEGORY_ANNOTATION,
     VST_CATEGORY_INSTANT,
@@ -200,12 +201,12 @@ typedef struct vst__drawn_flow {
     uint32_t starts; /* number of arrows that start at this span */
     bool ends;       /* an arrow ends here */
     uint32_t index;  /* index among the arrows of its start */
-    int64_t from_ns; /* when the span at its start began */
+    int64_t from_ns; /* begin of the span where the arrow starts */
 } vst__drawn_flow;
 
 typedef struct vst__drawn_span {
     vst__label *label;
-    /* for VST_FIT_LOOSE; 0 for other spans, which have their label's */
+    /* VST_CATEGORY_OF_LABEL, except for VST_FIT_LOOSE */
     vst__category category;
     vst__fit fit;
     uint32_t depth;

@@ -181,7 +181,7 @@ static uint64_t find_group(vst__perfetto *self, vst__drawn_group *group)
     return group->track;
 }
 
-/* Returns the track of a span that is on no depth's sequence. */
+/* Returns the track of a span that is not nested in the stack of its thread. */
 uint64_t vst__pf_track_of(vst__perfetto *self, const vst__drawn_span *span)
 {
     static const char overlapping[] = "overlapping spans";

@@ -23,6 +23,7 @@ static void draw_span(const states *self, const vst__drawn_state *state)
     self->timeline->drawing->ops->span(
         self->timeline->drawing,
         &(vst__drawn_span){.label = &label,
+                           .category = VST_CATEGORY_OF_LABEL,
                            .fit = VST_FIT_ALONE,
                            .tid = self->track->states_tid,
                            .start_ns = state->start_ns,

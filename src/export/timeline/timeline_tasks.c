@@ -294,13 +294,14 @@ static void draw_on_lane(vst__timeline *timeline, uint32_t tid, uint32_t task,
 
     args.count = args.json_len = 0;
     vst__args_u64(&args, &key, task);
-    timeline->drawing->ops->span(timeline->drawing,
-                                 &(vst__drawn_span){.label = label,
-                                                    .fit = VST_FIT_ALONE,
-                                                    .tid = tid,
-                                                    .start_ns = start_ns,
-                                                    .end_ns = end_ns,
-                                                    .args = &args});
+    timeline->drawing->ops->span(
+        timeline->drawing, &(vst__drawn_span){.label = label,
+                                              .category = VST_CATEGORY_OF_LABEL,
+                                              .fit = VST_FIT_ALONE,
+                                              .tid = tid,
+                                              .start_ns = start_ns,
+                                              .end_ns = end_ns,
+                                              .args = &args});
 }
 
 static vst_status tasks_begin_step(vst__timeline *timeline,

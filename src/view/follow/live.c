@@ -70,7 +70,7 @@ static vst__live_thread *find_thread(vst__live *live, uint32_t number)
 /* ---- levels -------------------------------------------------------------- */
 
 /* A thread of few records has no levels. When it has more records, it is read
- * again from its beginning, with levels for any time that it may still run. */
+ * again from its beginning, and gets enough levels for any length of run. */
 static void begin_levels(vst__live *live, vst__live_thread *thread,
                          vst__follower *first)
 {

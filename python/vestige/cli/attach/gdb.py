@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 TINY = "/bin/true"  # a program with few symbols
 WITHOUT_GIL = "_Py_MergeZeroLocalRefcount"  # exists in Pythons that can run without the GIL
-START_S = 20.0  # for gdb to start, before it touches the process
-CALL_S = 20.0  # for a call, and for the end of gdb
+START_S = 20.0  # longest time until gdb has started; before that, it does not touch the process
+CALL_S = 20.0  # longest time for a call, and for gdb to end
 OVER = "vestige: over"
 # A signal that arrives during a call goes to the program. If the call itself fails by a signal, gdb undoes the call.
 PREPARE = """\

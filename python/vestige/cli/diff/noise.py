@@ -22,7 +22,7 @@ NORMAL = 2.576
 FLOOR, FLOOR_MAX = 0.02, 0.5  # relative noise between runs if it cannot be estimated, and the largest estimate
 UNKNOWN = 0.05  # the least relative error of a function with too few calls to measure it
 DISTURBANCE = 5e6  # the least error of such a function, in ns: some time slices of another program
-PRIOR = 4  # degrees of freedom for which the spread of all functions counts
+PRIOR = 4  # weight of the spread of all functions in the estimate for a function, in degrees of freedom
 FUNCTIONS_MIN = 5  # with fewer functions, their common noise cannot be estimated
 
 

@@ -69,7 +69,7 @@ child processes; no function gets their time.
 """
 ROWS = {"tree": 60}
 ROWS_ELSE = 30
-SMALLER = 64  # factor: a tree is read with this much shorter calls than are shown, because shares are not known yet
+SMALLER = 64  # when a tree is read, no share is known: calls are kept that are this many times shorter than those shown
 EXCEPTIONS = "vestige.exceptions"  # key of the metadata: whether exceptions were recorded
 NEEDS = {  # for a feature of columns: the line that says that it was not recorded
     "memory": "no memory was recorded here; see vestige memory --help",

@@ -411,7 +411,7 @@ class Data:
             facts = by_number.get(row.thread, {})
             thread = Named(row, pid=pid, tid=facts.get("tid", 0), name=facts.get("name") or "(unnamed)")
             function = None if row.top is None else functions[row.top]
-            # The function with most own time in the thread; top_shown is for people.
+            # The function with most own time in the thread: its full name, and the short name that reports show.
             thread.most_in = thread.top_shown = ""
             if function:
                 thread.most_in = plain_name(function.name) if function.kind == NATIVE else function.name

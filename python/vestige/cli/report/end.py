@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .devices import Device
 
 ROWS = 14  # rows of the tree
-THREAD_NAME = 20  # columns of a thread's name
+THREAD_NAME = 20  # longest name of a thread, in characters
 THREADS = 8  # threads in the line about threads, if the terminal has room
 MIN_SHARE = 0.01
 PROCESSOR_WAITS = "vestige.processor_waits"  # key of the metadata

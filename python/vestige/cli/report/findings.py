@@ -69,7 +69,7 @@ class Evidence:
         self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
         self.places = Places(data.tree)
         self.explained: set[str] = set()  # functions whose waits another finding explains
-        self.tells_imports = False  # a finding explains everything inside imports
+        self.tells_imports = False  # whether another finding explains the time of imports
 
     def metadata(self, key: str) -> Any:
         """The first value that a trace has, in the shape that vestige writes; None without any."""

@@ -23,8 +23,8 @@ LATE_SHARE = 0.5  # share of the idle time in which nothing was launched
 
 def idle_device(evidence: Evidence) -> Finding | None:
     """Fires for a device that was idle for half of the time between its first and its last work, for a fifth of its
-    process's time, and for at least 100 ms, and that did at least 20 works: a few works at the ends of a long program
-    say nothing.
+    process's time, and for at least 100 ms, and that ran at least 20 kernels, copies or fills: a few of them at the
+    ends of a long program mean nothing.
     """
     idle = [device for device in evidence.devices if _is_idle(evidence, device)]
     if not idle:
@@ -63,7 +63,7 @@ def _is_idle(evidence: Evidence, device: Device) -> bool:
 
 
 def _why(evidence: Evidence, device: Device, where: dict[str, Any]) -> str:
-    """Returns whether launches came late, or works that were launched in time began late."""
+    """Returns whether launches came late, or work that was launched in time began late."""
     use = device.use
     if not use.launched:
         return "; its launches are not in the trace"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BLOCKED = "50ms"  # a longer step keeps other tasks waiting
 UNKNOWN = Function((0, "?", "", "?", 0))
-STACK_ROWS = 8  # calls that blocked the loop, in the text
+STACK_ROWS = 8  # the most calls that the text lists, of those that blocked the loop
 AWAITS_SHOWN = 4
 INDENT = 10  # columns before the waits of a group
 

@@ -148,5 +148,5 @@ class Window:
 
 def _difference(now: tuple[int | None, ...], before: tuple[int | None, ...] | None) -> Growth:
     if before is None:
-        return Growth(*now)  # type: ignore[arg-type]  # the first four are known
+        return Growth(*now)  # type: ignore[arg-type]  # only later members may be None
     return Growth(*(None if a is None else max(a - (b or 0), 0) for a, b in zip(now, before, strict=True)))  # type: ignore[arg-type]

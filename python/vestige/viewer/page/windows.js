@@ -1,11 +1,11 @@
-// Fetches the rectangles of the shown range. Each trace has at most one request in progress. Meanwhile the newest wish
-// waits, and the old data is drawn, moved and scaled. Answers that are no longer useful are dropped. Once the view
-// rests, a wider part is fetched, so that the next pan has data.
+// Fetches the rectangles of the shown range. Each trace has at most one request in progress. Meanwhile the range that
+// the user wants now waits, and the old data is drawn, moved and scaled. Answers that are no longer useful are dropped.
+// Once the view rests, a wider part is fetched, so that the next pan has data.
 
 import { WindowData } from "./window_data.js";
 
-const STALE = 400; // ms after which a newer wish cancels a request
-const STILL = 90; // ms without a wish before the margins are fetched
+const STALE = 400; // ms after which a request is cancelled if the user wants another range
+const STILL = 90; // ms for which the range must not change before the margins are fetched
 const MARGIN = 1; // the fetched margin on each side, relative to the shown range
 
 export class Windows {
