@@ -19,7 +19,7 @@ tests=tests/python
 ignored=
 torch=$(ls tests/python/test_*torch*.py tests/python/test_execution_trace.py \
     tests/python/test_memory_categories.py)
-hooks=$(ls tests/python/test_*.py | grep -E '/test_(attach|gil|memory|thread|traceback|tree|turbo)' | grep -vxF "$torch")
+hooks=$(printf '%s\n' tests/python/test_*.py | grep -E '/test_(attach|gil|memory|thread|traceback|tree|turbo)' | grep -vxF "$torch")
 # Without the GIL, what touches hooks, threads, memory, collections and children; VESTIGE_SLOW=all runs all there, too.
 case $1:${VESTIGE_SLOW:-} in
 *t:all) ;;
