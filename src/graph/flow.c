@@ -115,14 +115,11 @@ static vst__flow_touch *next_touch(runs *self)
 
 static vst_status add_key(vst__flow *flow)
 {
-    vst__flow_key *keys = vst__grow(flow->keys, &flow->key_capacity,
-                                    flow->key_count + 1, sizeof *keys);
-
-    if (keys == NULL || flow->key_count >= UINT32_MAX - 1)
+    if (!VST_RESERVE(flow->keys, flow->key_count + 1, flow->key_capacity) ||
+        flow->key_count >= UINT32_MAX - 1)
         return VST_E_NOMEM;
-    flow->keys = keys;
-    keys[flow->key_count++] = (vst__flow_key){.created_ns = VST_FLOW_NEVER,
-                                              .destroyed_ns = VST_FLOW_NEVER};
+    flow->keys[flow->key_count++] = (vst__flow_key){
+        .created_ns = VST_FLOW_NEVER, .destroyed_ns = VST_FLOW_NEVER};
     return VST_OK;
 }
 

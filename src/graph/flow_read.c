@@ -41,14 +41,11 @@ typedef struct reader {
 static vst_status add_touch(vst__flow *flow, int64_t time_ns, uint64_t storage,
                             uint64_t bytes, uint32_t node)
 {
-    vst__flow_touch *touches =
-        vst__grow(flow->touches, &flow->touch_capacity, flow->touch_count + 1,
-                  sizeof *touches);
-
-    if (touches == NULL || flow->touch_count >= UINT32_MAX)
+    if (!VST_RESERVE(flow->touches, flow->touch_count + 1,
+                     flow->touch_capacity) ||
+        flow->touch_count >= UINT32_MAX)
         return VST_E_NOMEM;
-    flow->touches = touches;
-    touches[flow->touch_count] =
+    flow->touches[flow->touch_count] =
         (vst__flow_touch){time_ns, storage, bytes, node};
     flow->touch_count++;
     return VST_OK;
@@ -57,13 +54,10 @@ static vst_status add_touch(vst__flow *flow, int64_t time_ns, uint64_t storage,
 static vst_status add_node(vst__flow *flow, int64_t start_ns, uint32_t thread,
                            bool backward)
 {
-    vst__flow_node *nodes = vst__grow(flow->nodes, &flow->node_capacity,
-                                      flow->node_count + 1, sizeof *nodes);
-
-    if (nodes == NULL || flow->node_count >= UINT32_MAX - 1)
+    if (!VST_RESERVE(flow->nodes, flow->node_count + 1, flow->node_capacity) ||
+        flow->node_count >= UINT32_MAX - 1)
         return VST_E_NOMEM;
-    flow->nodes = nodes;
-    nodes[flow->node_count++] = (vst__flow_node){
+    flow->nodes[flow->node_count++] = (vst__flow_node){
         .start_ns = start_ns,
         .end_ns = start_ns,
         .thread = thread,

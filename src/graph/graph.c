@@ -287,17 +287,13 @@ static vst_status graph_flush(vst__graph_lane *lane)
 static vst_status graph_keep(vst__graph_lane *lane, const void *bytes,
                              size_t count, uint64_t record, bool outputs)
 {
-    unsigned char *grown;
-
     if (lane->record == 0)
         lane->count = 0;
     if (count > BYTES_MAX - lane->count)
         count = BYTES_MAX - lane->count;
-    grown = vst__grow(lane->bytes, &lane->capacity, lane->count + count + 1, 1);
-    if (grown == NULL)
+    if (!VST_RESERVE(lane->bytes, lane->count + count + 1, lane->capacity))
         return VST_E_NOMEM;
-    lane->bytes = grown;
-    memcpy(grown + lane->count, bytes, count);
+    memcpy(lane->bytes + lane->count, bytes, count);
     lane->count += count;
     lane->record = record;
     lane->outputs = outputs;

@@ -86,14 +86,12 @@ static void take_integers(source *from)
     size_t count = take_length(from);
     int64_t *numbers;
 
-    numbers = vst__grow(values->numbers, &values->number_capacity,
-                        values->number_count + count + 1, sizeof *numbers);
-    if (numbers == NULL) {
+    if (!VST_RESERVE(values->numbers, values->number_count + count + 1,
+                     values->number_capacity)) {
         from->no_memory = from->broken = true;
         return;
     }
-    values->numbers = numbers;
-    numbers += values->number_count;
+    numbers = &values->numbers[values->number_count];
     *numbers++ = (int64_t)count;
     for (size_t i = 0; i < count; i++)
         numbers[i] = take_integer(from);
@@ -105,20 +103,16 @@ static void take_integers(source *from)
 static vst__graph_value *values_add(source *from)
 {
     vst__graph_values *values = from->values;
-    vst__graph_value *items;
 
     if (values->count == VST_GRAPH_VALUES_MAX) {
         from->broken = true;
         return NULL;
     }
-    items = vst__grow(values->items, &values->capacity, values->count + 1,
-                      sizeof *items);
-    if (items == NULL) {
+    if (!VST_RESERVE(values->items, values->count + 1, values->capacity)) {
         from->no_memory = from->broken = true;
         return NULL;
     }
-    values->items = items;
-    return &items[values->count++];
+    return &values->items[values->count++];
 }
 
 static void take_tensor(source *from, vst_value tag, vst__graph_value *value)

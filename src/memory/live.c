@@ -161,15 +161,11 @@ static size_t find_map(const vst__live *live, uint64_t address)
 static vst_status insert_map(vst__live *live, size_t index,
                              const vst__block_info *map)
 {
-    vst__block_info *maps = vst__grow(live->maps, &live->map_capacity,
-                                      live->map_count + 1, sizeof *maps);
-
-    if (maps == NULL)
+    if (!VST_RESERVE(live->maps, live->map_count + 1, live->map_capacity))
         return VST_E_NOMEM;
-    live->maps = maps;
-    memmove(maps + index + 1, maps + index,
-            (live->map_count - index) * sizeof *maps);
-    maps[index] = *map;
+    memmove(live->maps + index + 1, live->maps + index,
+            (live->map_count - index) * sizeof *live->maps);
+    live->maps[index] = *map;
     live->map_count++;
     return VST_OK;
 }

@@ -162,14 +162,11 @@ static bool contexts_merge(vst_contexts *c, uint32_t *into, uint32_t from)
 static bool reserve_depth(vst_contexts *c, size_t depth)
 {
     size_t before = c->waiting_capacity;
-    uint32_t *waiting =
-        vst__grow(c->waiting, &c->waiting_capacity, depth + 1, sizeof *waiting);
 
-    if (waiting == NULL)
+    if (!VST_RESERVE(c->waiting, depth + 1, c->waiting_capacity))
         return false;
-    c->waiting = waiting;
-    memset(waiting + before, 0,
-           (c->waiting_capacity - before) * sizeof *waiting);
+    memset(c->waiting + before, 0,
+           (c->waiting_capacity - before) * sizeof *c->waiting);
     return true;
 }
 
@@ -277,12 +274,9 @@ static uint32_t contexts_sort(vst_contexts *c, uint32_t list)
     size_t count = 0, width;
 
     for (uint32_t at = list; at != 0; at = c->nodes[at].next) {
-        uint32_t *family = vst__grow(c->family, &c->family_capacity,
-                                     2 * (count + 1), sizeof *family);
-        if (family == NULL)
+        if (!VST_RESERVE(c->family, 2 * (count + 1), c->family_capacity))
             return 0;
-        c->family = family;
-        family[count++] = at;
+        c->family[count++] = at;
     }
     for (width = 1; width < count; width *= 2) {
         uint32_t *sorted = c->family + count;

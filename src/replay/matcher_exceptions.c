@@ -108,18 +108,15 @@ static vst_status exception_arrive(vst_matcher *matcher, uint32_t number,
 static uint32_t new_exception(vst_matcher *matcher)
 {
     uint32_t number = matcher->free_exception;
-    vst__exception *grown;
 
     if (number != 0) {
         matcher->free_exception = matcher->exceptions[number - 1].next_free;
         return number;
     }
-    grown =
-        vst__grow(matcher->exceptions, &matcher->exception_capacity,
-                  matcher->exception_count + 1, sizeof *matcher->exceptions);
-    if (grown == NULL || matcher->exception_count >= UINT32_MAX - 1)
+    if (!VST_RESERVE(matcher->exceptions, matcher->exception_count + 1,
+                     matcher->exception_capacity) ||
+        matcher->exception_count >= UINT32_MAX - 1)
         return 0;
-    matcher->exceptions = grown;
     return (uint32_t)++matcher->exception_count;
 }
 

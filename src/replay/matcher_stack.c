@@ -70,7 +70,6 @@ vst_status vst__matcher_describe(vst_matcher *matcher, vst__frame *frame,
                                  const char *bytes, size_t count)
 {
     vst__args *args;
-    char *grown;
 
     if (count == 0)
         return VST_OK;
@@ -78,15 +77,13 @@ vst_status vst__matcher_describe(vst_matcher *matcher, vst__frame *frame,
                             : new_args(matcher, &frame->args);
     if (args == NULL)
         return VST_E_NOMEM;
-    grown = vst__grow(args->bytes, &args->capacity, args->count + count + 2, 1);
-    if (grown == NULL)
+    if (!VST_RESERVE(args->bytes, args->count + count + 2, args->capacity))
         return VST_E_NOMEM;
-    args->bytes = grown;
     if (args->count != 0) {
-        memcpy(grown + args->count, ", ", 2);
+        memcpy(args->bytes + args->count, ", ", 2);
         args->count += 2;
     }
-    memcpy(grown + args->count, bytes, count);
+    memcpy(args->bytes + args->count, bytes, count);
     args->count += count;
     return VST_OK;
 }

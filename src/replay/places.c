@@ -19,20 +19,18 @@ static bool is_around(const vst_places *places, uint32_t at, vst_id id)
 static bool places_add(vst_places *places, uint32_t parent, vst_id id)
 {
     uint32_t outer = parent;
-    vst__place_item *items = vst__grow(places->items, &places->capacity,
-                                       places->count + 2, sizeof *items);
 
-    if (items == NULL || places->count >= UINT32_MAX - 2)
+    if (!VST_RESERVE(places->items, places->count + 2, places->capacity) ||
+        places->count >= UINT32_MAX - 2)
         return false;
-    places->items = items;
     if (places->count == 0)
-        items[places->count++] = (vst__place_item){0};
-    if (items[parent].recursive)
-        outer = items[parent].outer;
-    items[places->count] = (vst__place_item){
+        places->items[places->count++] = (vst__place_item){0};
+    if (places->items[parent].recursive)
+        outer = places->items[parent].outer;
+    places->items[places->count] = (vst__place_item){
         .id = id,
         .parent = parent,
-        .depth = parent != 0 ? items[parent].depth + 1 : 0,
+        .depth = parent != 0 ? places->items[parent].depth + 1 : 0,
         .outer = outer,
         .recursive = is_around(places, outer, id),
     };

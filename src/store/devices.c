@@ -13,14 +13,13 @@ static vst_status add_device(vst_trace *trace, const vst_file_entry *entry,
                              const char *name, const char *attributes)
 {
     vst__trace_devices *self = &trace->devices;
-    vst__device_item *items =
-        vst__grow(self->items, &self->capacity, self->count + 1, sizeof *items);
+    vst__device_item *items;
     double rate;
 
-    if (items == NULL || name == NULL || attributes == NULL)
+    if (!VST_RESERVE(self->items, self->count + 1, self->capacity) ||
+        name == NULL || attributes == NULL)
         return VST_E_NOMEM;
-    self->items = items;
-    items += self->count++;
+    items = &self->items[self->count++];
     *items = (vst__device_item){
         .device = {.number = entry->id,
                    .ordinal = (uint32_t)entry->x,
@@ -50,14 +49,12 @@ static vst_status add_stream(vst_trace *trace, const vst_file_entry *entry,
                              const char *name)
 {
     vst__trace_devices *self = &trace->devices;
-    vst__stream_item *streams =
-        vst__grow(self->streams, &self->stream_capacity, self->stream_count + 1,
-                  sizeof *streams);
 
-    if (streams == NULL || name == NULL)
+    if (!VST_RESERVE(self->streams, self->stream_count + 1,
+                     self->stream_capacity) ||
+        name == NULL)
         return VST_E_NOMEM;
-    self->streams = streams;
-    streams[self->stream_count++] = (vst__stream_item){
+    self->streams[self->stream_count++] = (vst__stream_item){
         .stream = {.device = entry->id,
                    .number = (uint32_t)entry->x,
                    .priority = (int32_t)(int64_t)entry->y,

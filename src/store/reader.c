@@ -246,13 +246,10 @@ static vst_status take_definitions_in_time(vst_trace *trace)
         if (status != VST_OK || !any)
             break;
         if (chunk.kind == VST_CHUNK_DEFINITIONS) {
-            definitions *grown =
-                vst__grow(found, &capacity, count + 1, sizeof *found);
-            if (grown == NULL) {
+            if (!VST_RESERVE(found, count + 1, capacity)) {
                 status = VST_E_NOMEM;
                 break;
             }
-            found = grown;
             found[count++] = (definitions){offset, room, chunk.sequence};
         }
         offset += room;

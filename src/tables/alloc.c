@@ -79,15 +79,12 @@ static vst_status alloc_keep(blocks *self, const vst_memory_event *event)
 {
     uint32_t index = self->free;
     uint64_t *place;
-    block *items;
 
     if (index == 0) {
-        items = vst__grow(self->items, &self->capacity, self->count + 1,
-                          sizeof *items);
-        if (items == NULL || self->count >= UINT32_MAX - 1)
+        if (!VST_RESERVE(self->items, self->count + 1, self->capacity) ||
+            self->count >= UINT32_MAX - 1)
             return VST_E_NOMEM;
-        self->items = items;
-        items[self->count] = (block){0};
+        self->items[self->count] = (block){0};
         index = (uint32_t)++self->count;
     }
     place = vst__map64_put(&self->by_serial, event->serial);

@@ -136,13 +136,10 @@ bool vst__batch_make_room(vst__batch *self)
 static bool batch_put(vst__batch *self, vst__column *column, const char *bytes,
                       size_t count)
 {
-    char *grown = vst__grow(column->bytes, &column->byte_capacity,
-                            column->byte_count + count + 1, 1);
-
-    if (grown == NULL)
+    if (!VST_RESERVE(column->bytes, column->byte_count + count + 1,
+                     column->byte_capacity))
         return false;
-    column->bytes = grown;
-    memcpy(grown + column->byte_count, bytes, count);
+    memcpy(column->bytes + column->byte_count, bytes, count);
     column->byte_count += count;
     self->text += count;
     return true;

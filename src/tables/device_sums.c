@@ -214,23 +214,20 @@ static vst_status add_queue(vst__device_sums *self,
                             const vst__device_work *works, size_t count)
 {
     vst__device_use *use = find_use(self, works, true);
-    int64_t *calls =
-        vst__grow(self->calls, &self->call_capacity, count, sizeof *calls);
     size_t launched = 0, begun = 0, at = 0;
 
-    if (calls == NULL)
+    if (!VST_RESERVE(self->calls, count, self->call_capacity))
         return VST_E_NOMEM;
-    self->calls = calls;
     if (use == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; i < count; i++)
         if (works[i].called_ns != NO_CALL)
-            calls[launched++] = works[i].called_ns;
-    qsort(calls, launched, sizeof *calls, device_sums_by_time);
+            self->calls[launched++] = works[i].called_ns;
+    qsort(self->calls, launched, sizeof *self->calls, device_sums_by_time);
     for (size_t i = 0; i < launched; i++) {
         uint64_t queue;
 
-        for (; at < count && works[at].start_ns <= calls[i]; at++)
+        for (; at < count && works[at].start_ns <= self->calls[i]; at++)
             begun += works[at].called_ns != NO_CALL;
         queue = i + 1 > begun ? i + 1 - begun : 0;
         use->queue_sum += queue;

@@ -16,13 +16,10 @@
 static vst_status dictionary_append(vst__dictionary *self, const char *bytes,
                                     size_t count)
 {
-    char *line = vst__grow(self->line, &self->line_capacity,
-                           self->line_count + count + 1, 1);
-
-    if (line == NULL)
+    if (!VST_RESERVE(self->line, self->line_count + count + 1,
+                     self->line_capacity))
         return VST_E_NOMEM;
-    self->line = line;
-    memcpy(line + self->line_count, bytes, count);
+    memcpy(self->line + self->line_count, bytes, count);
     self->line_count += count;
     return VST_OK;
 }
@@ -59,21 +56,17 @@ vst_status vst__dictionary_put(vst__dictionary *self, const char *bytes,
 
 static vst_status add_new(vst__dictionary *self)
 {
-    char *bytes;
-
     if (!VST_RESERVE(self->ends, self->count + 1, self->end_capacity))
         return VST_E_NOMEM;
     if (self->line_count > BYTES_MAX - self->byte_count)
         return VST_E_NOMEM;
-    bytes = vst__grow(self->bytes, &self->byte_capacity,
-                      self->byte_count + self->line_count + 1, 1);
-    if (bytes == NULL)
+    if (!VST_RESERVE(self->bytes, self->byte_count + self->line_count + 1,
+                     self->byte_capacity))
         return VST_E_NOMEM;
-    self->bytes = bytes;
     if (vst__intern_add(self->known, self->line, self->line_count,
                         (uint32_t)self->count + 1) != VST_OK)
         return VST_E_NOMEM;
-    memcpy(bytes + self->byte_count, self->line, self->line_count);
+    memcpy(self->bytes + self->byte_count, self->line, self->line_count);
     self->byte_count += self->line_count;
     self->ends[self->count++] = (int32_t)self->byte_count;
     return VST_OK;

@@ -36,7 +36,6 @@ static void states_add(reading *self, uint32_t row, int64_t start_ns,
                        int64_t end_ns)
 {
     states *to = self->states;
-    stretch *grown;
 
     if (start_ns < self->first_ns)
         start_ns = self->first_ns;
@@ -44,13 +43,11 @@ static void states_add(reading *self, uint32_t row, int64_t start_ns,
         end_ns = self->last_ns;
     if (start_ns >= end_ns || self->status != VST_OK)
         return;
-    grown = vst__grow(to->all, &to->capacity, to->count + 1, sizeof *grown);
-    if (grown == NULL) {
+    if (!VST_RESERVE(to->all, to->count + 1, to->capacity)) {
         self->status = VST_E_NOMEM;
         return;
     }
-    to->all = grown;
-    grown[to->count++] = (stretch){start_ns, end_ns, self->thread, row};
+    to->all[to->count++] = (stretch){start_ns, end_ns, self->thread, row};
 }
 
 static void add_state(void *ctx, const vst__thread_stretch *found)

@@ -42,15 +42,11 @@ static bool texts_is_text(const vst__lanes *lanes, uint64_t number,
 static vst_status texts_add(vst__lane_texts *to, const char *text,
                             size_t length)
 {
-    char *bytes;
-
     if (!VST_RESERVE(to->all, to->count + 1, to->capacity))
         return VST_E_NOMEM;
-    bytes = vst__grow(to->bytes, &to->bytes_capacity, to->size + length, 1);
-    if (bytes == NULL)
+    if (!VST_RESERVE(to->bytes, to->size + length, to->bytes_capacity))
         return VST_E_NOMEM;
-    to->bytes = bytes;
-    memcpy(bytes + to->size, text, length);
+    memcpy(to->bytes + to->size, text, length);
     to->all[to->count++] = (vst__lane_text){to->size, (uint32_t)length};
     to->size += length;
     return VST_OK;

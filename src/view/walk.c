@@ -84,20 +84,16 @@ static vst_status take_segments(vst__walk *walk, const vst__place *place,
 
 static vst_status take_open(vst__walk *walk, const vst__place *place)
 {
-    vst__open *open =
-        vst__grow(walk->open, &walk->open_capacity,
-                  place != NULL ? place->open_count : 1, sizeof *open);
-
-    if (open == NULL)
+    if (!VST_RESERVE(walk->open, place != NULL ? place->open_count : 1,
+                     walk->open_capacity))
         return VST_E_NOMEM;
-    walk->open = open;
     walk->open_count = walk->begun = 0;
     if (place == NULL || place->open_count == 0)
         return VST_OK;
     walk->open_count = place->open_count;
-    memcpy(open, place->open, walk->open_count * sizeof *open);
+    memcpy(walk->open, place->open, walk->open_count * sizeof *walk->open);
     for (size_t i = 0; i < walk->open_count; i++)
-        walk->begun += (open[i].flags & VST_FRAME_BEGIN) != 0;
+        walk->begun += (walk->open[i].flags & VST_FRAME_BEGIN) != 0;
     return VST_OK;
 }
 

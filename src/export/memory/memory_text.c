@@ -145,14 +145,11 @@ typedef struct text {
 
 static void text_append(text *t, const char *bytes, size_t count)
 {
-    char *moved = vst__grow(t->bytes, &t->capacity, t->count + count, 1);
-
-    if (moved == NULL) {
+    if (!VST_RESERVE(t->bytes, t->count + count, t->capacity)) {
         t->failed = true;
         return;
     }
-    t->bytes = moved;
-    memcpy(moved + t->count, bytes, count);
+    memcpy(t->bytes + t->count, bytes, count);
     t->count += count;
 }
 

@@ -8,15 +8,11 @@
 
 static char *proto_make_room(vst__proto *proto, size_t count)
 {
-    char *bytes = vst__grow(proto->bytes, &proto->capacity,
-                            proto->count + count, sizeof *bytes);
-
-    if (bytes == NULL) {
+    if (!VST_RESERVE(proto->bytes, proto->count + count, proto->capacity)) {
         proto->failed = true;
         return NULL;
     }
-    proto->bytes = bytes;
-    return bytes + proto->count;
+    return proto->bytes + proto->count;
 }
 
 void vst__proto_free(vst__proto *proto)

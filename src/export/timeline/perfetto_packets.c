@@ -23,18 +23,16 @@ enum {
 static bool set_add(vst__pf *self, vst__pf_set *set, uint32_t number)
 {
     size_t before = set->capacity;
-    uint64_t *words =
-        vst__grow(set->words, &set->capacity, number / 64 + 1, sizeof *words);
 
-    if (words == NULL) {
+    if (!VST_RESERVE(set->words, number / 64 + 1, set->capacity)) {
         vst__drawing_fail(self->drawing, VST_E_NOMEM);
         return false;
     }
-    set->words = words;
-    memset(words + before, 0, (set->capacity - before) * sizeof *words);
-    if (words[number / 64] >> number % 64 & 1)
+    memset(set->words + before, 0,
+           (set->capacity - before) * sizeof *set->words);
+    if (set->words[number / 64] >> number % 64 & 1)
         return false;
-    words[number / 64] |= UINT64_C(1) << number % 64;
+    set->words[number / 64] |= UINT64_C(1) << number % 64;
     return true;
 }
 

@@ -26,15 +26,12 @@ static void free_follower(vst__follower *follower)
 static vst_status followers_insert(vst__following *following, size_t at,
                                    const vst__stretch *stretch)
 {
-    vst__follower **followers =
-        vst__grow(following->followers, &following->capacity,
-                  following->count + 1, sizeof(vst__follower *));
     vst__follower *made;
     vst_status status;
 
-    if (followers == NULL)
+    if (!VST_RESERVE(following->followers, following->count + 1,
+                     following->capacity))
         return VST_E_NOMEM;
-    following->followers = followers;
     made = calloc(1, sizeof *made);
     if (made == NULL)
         return VST_E_NOMEM;
@@ -48,9 +45,9 @@ static vst_status followers_insert(vst__following *following, size_t at,
     made->walk.goes_on = true;
     made->window = stretch->window->number;
     made->thread = stretch->thread;
-    memmove(followers + at + 1, followers + at,
+    memmove(following->followers + at + 1, following->followers + at,
             (following->count - at) * sizeof(vst__follower *));
-    followers[at] = made;
+    following->followers[at] = made;
     following->count++;
     return VST_OK;
 }

@@ -12,13 +12,10 @@ vst_status vst__live_append(void *ctx, const void *bytes, size_t count,
                             uint64_t *offset)
 {
     vst__live_bytes *to = ctx;
-    unsigned char *grown =
-        vst__grow(to->bytes, &to->capacity, to->count + count, 1);
 
-    if (grown == NULL)
+    if (!VST_RESERVE(to->bytes, to->count + count, to->capacity))
         return VST_E_NOMEM;
-    to->bytes = grown;
-    memcpy(grown + to->count, bytes, count);
+    memcpy(to->bytes + to->count, bytes, count);
     *offset = to->count;
     to->count += count;
     return VST_OK;
