@@ -38,11 +38,11 @@ typedef enum vst_fact {
     VST_FACT_INTEGER = 5,
     VST_FACT_DOUBLE = 6,
     VST_FACT_BOOL = 7,       /* a byte */
-    VST_FACT_TEXT = 8,       /* text: a number of another kind */
+    VST_FACT_TEXT = 8,       /* a number of another kind, as text */
     VST_FACT_INTEGERS = 9,   /* count, integers */
     VST_FACT_DOUBLES = 10,   /* count, doubles */
     VST_FACT_BOOLS = 11,     /* count, bytes */
-    VST_FACT_LIST_TEXT = 12, /* text: a list of other values */
+    VST_FACT_LIST_TEXT = 12, /* a list of other values, as text */
     /* text: name; then INTEGER, DOUBLE, BOOL, TEXT, TEXTS or INTEGERS with its
      * tag */
     VST_FACT_NAMED = 13,

@@ -336,8 +336,8 @@ static inline uint32_t vst_range_of_head(uint32_t head)
     return vst_head_kind(head) == 9 ? head >> VST_RANGE_SHIFT & 7u : 0;
 }
 
-#define VST_ALLOC_SIZE_MAX 0x7fffu   /* larger sizes need an ALLOC_LARGE */
-#define VST_ALLOC_STACK_MAX 0xfffffu /* larger stack numbers too */
+#define VST_ALLOC_SIZE_MAX 0x7fffu   /* a larger size needs an ALLOC_LARGE */
+#define VST_ALLOC_STACK_MAX 0xfffffu /* a larger stack number, too */
 
 enum { VST_RECENT_BITS = 9, VST_RECENT_PLACES = 1 << VST_RECENT_BITS };
 

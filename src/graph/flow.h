@@ -100,8 +100,8 @@ static inline bool vst__edge_destroys(const vst__flow_edge *edge)
     return edge->actions & VST_EDGE_DESTROYS;
 }
 
-/* Returns whether the operator may have written to the storage: it was given
- * the storage, and nothing says that it only read it. */
+/* Returns whether the operator may have written to the storage: the storage was
+ * an input, and the operator is not known to only read it. */
 static inline bool vst__edge_writes(const vst__flow_edge *edge)
 {
     return !vst__edge_destroys(edge) &&

@@ -41,7 +41,8 @@ typedef struct vst__scope_stack {
     size_t count, capacity;
     uint32_t depth; /* number of frames that count */
     size_t inside;  /* number of frames that are inside */
-    /* calls on top of the frames, for which there was no memory */
+    /* number of calls inside the innermost frame, for which there was no memory
+     */
     size_t forgotten;
 } vst__scope_stack;
 

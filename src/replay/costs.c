@@ -88,7 +88,7 @@ bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS])
     return has[VST_DEF_PYTHON];
 }
 
-/* a millionth of a nanosecond is a thousandth of a picosecond */
+/* Divides before it multiplies, so that a long duration does not overflow. */
 static uint64_t costs_share(uint64_t ns, uint64_t millionths)
 {
     return ns / PS * millionths + ns % PS * millionths / PS;

@@ -11,8 +11,8 @@ enum {
     SIZE_LEAST = 16 * 1024,
     SIZE_MOST = 1024 * 1024,
     SIZE_BY_TIME = 256 * 1024, /* slot size if only time bounds the file */
-    /* A chunk takes this fraction of its thread's share, so some room is left
-     * even if each thread takes as much as it may when it comes. */
+    /* A chunk takes 1/SHARES of its thread's share, so that some room is left
+       for threads that come later. */
     SHARES = 8,
 };
 

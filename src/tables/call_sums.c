@@ -77,12 +77,13 @@ void vst__call_sums_free(vst__sums *sums)
     COLUMN(I32_UNLESS_0, module, imports ? above : 0)                          \
     COLUMN(I32_OR_NULL, awaits, waits, above) /* vst_task_awaits */
 
-/* A function that fails so often is shown, however short its calls are. */
+/* A function whose calls raise this often is shown even if its calls are short.
+ */
 enum { RAISED_OFTEN = 2 };
 
-/* Marks the rows whose calls took long enough, and the rows of calls that often
- * raised, with the rows around these and around a long wait, whose time does
- * not include the wait. */
+/* Marks the rows to show: those whose calls took long enough or often raised,
+ * and those around them. Also marks the rows around a long wait, because their
+ * time does not include the wait. */
 static void keep_long(const vst__call_sums *own, int64_t min_ns, bool *kept)
 {
     const vst_context_row *rows = own->rows;

@@ -42,8 +42,7 @@ static void sums_end_thread(vst__sums *self)
 
 /* ---- spans -------------------------------------------------------------- */
 
-/* Subtracts from the span the time of the calls below it that count for
- * nobody. */
+/* Subtracts from the span the time of calls inside it that is in no row. */
 static bool sums_shorten(vst__sums *self, const vst_span *span,
                          unsigned char mark, vst_span *shorter)
 {

@@ -383,7 +383,7 @@ static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
         }
         s->places[i] = (uint32_t)(*place - 1);
     }
-    /* about as many indexes; the array grows if needed */
+    /* an estimate of the number of indexes; the array grows if needed */
     return ROOM(s->indexes, s->indexes_capacity, frames) ? VST_OK : VST_E_NOMEM;
 }
 

@@ -63,9 +63,10 @@ typedef struct vst__lane_tasks {
      * began up to then. */
     uint32_t *in_time, *alive;
     int64_t *reached_ns;
-    size_t *group_first; /* first index in in_time, by group, plus the end */
-    uint32_t *task_of;   /* by step: place in `tasks` */
-    int64_t end_ns;      /* end of the recording */
+    size_t
+        *group_first;  /* by group: its first index in in_time; then the end */
+    uint32_t *task_of; /* by step: place in `tasks` */
+    int64_t end_ns;    /* end of the recording */
 } vst__lane_tasks;
 
 vst_status vst__lane_tasks_read(vst__lanes *lanes, vst_trace *trace,

@@ -38,7 +38,8 @@ vst_status vst__tracks_add(vst__tracks *tracks, vst_view_track kind, vst_id id,
 /* Reads the history of memory of the trace into tracks. */
 vst_status vst__tracks_read_memory(vst__tracks *tracks, vst_trace *trace,
                                    vst_error *error);
-/* Fills *series, all zero before, with what a range shows of a track. */
+/* Fills *series, which must be all zero, with the values of a track in a range.
+ */
 vst_status vst__track_show(const vst__track *track, int64_t from_ns,
                            int64_t to_ns, uint32_t pixels,
                            vst_view_series *series);

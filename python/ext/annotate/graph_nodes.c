@@ -14,7 +14,7 @@
 static struct vpy_graph_nodes_state *const state = &vpy_annotate.graph;
 
 enum {
-    LIST_MAX = 4097, /* as in torch's observer */
+    LIST_MAX = 4097, /* equal to the limit in torch's observer */
     DEPTH_MAX = 32,
     BASES_MAX = 16,
     TEXT_MAX = 1 << 20

@@ -63,7 +63,7 @@ struct vpy_known_state {
 
 /* passing.c */
 struct vpy_passing_state {
-    double share; /* share of the time that passing costs */
+    double share; /* passing costs this share of the time */
     bool rests;
 };
 

@@ -76,7 +76,7 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
         !cached_make_room())
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    vst_memory_enter(); /* the table's memory is not the program's */
+    vst_memory_enter(); /* do not record the memory of our table */
     code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
     vst_memory_leave();
     at = cached_place_of(state->places, state->places_mask, address);

@@ -88,7 +88,7 @@ def _sources(value: Any) -> dict[int, tuple[int, int]] | None:
 
 
 def _caches(value: Any) -> list[list[Any]] | None:
-    """Rows of file, line, name, room, found and not found."""
+    """Returns rows of file, line, name, room, and how often a value was found, and not found."""
     if not isinstance(value, list):
         return None
     shape = (_text, _integer, _text, _positive, _integer, _integer)

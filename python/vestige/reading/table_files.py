@@ -70,7 +70,7 @@ def require_pyarrow() -> None:
 
 
 class _Batch:
-    """A batch of rows as pyarrow takes it."""
+    """A batch of rows, for pyarrow."""
 
     def __init__(self, table: Table, array: object) -> None:
         self._table = table
@@ -81,7 +81,7 @@ class _Batch:
 
 
 def _write_files(traces: Traces, paths: dict[str, str], format: str, progress: Progress | None) -> None:
-    """Writes tables, which are read in one pass, each to its path. The files have temporary names until all are
+    """Reads tables in one pass, and writes each to its path. The files have temporary names until all are
     complete.
     """
     import pyarrow

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 METADATA = "vestige.caches"
-FULL = 2  # a cache is noted if so many times as many values were not found as it has room for
+FULL = 2  # a cache is noted if this many times its room of values were not found
 
 _kind: Any = type(lru_cache(lambda: None))
 _members_of_type = type.__dict__["__dict__"].__get__
@@ -52,7 +52,7 @@ def _full_caches() -> Iterator[tuple[CodeType, int, int, int]]:
 
 
 def _values(stdlib: str) -> Iterator[object]:
-    """What modules of the program have, and their classes. No code of the program runs."""
+    """Yields the members of the program's modules and of their classes. Runs no code of the program."""
     for module in list(sys.modules.values()):
         if type(module) is not ModuleType:
             continue

@@ -29,8 +29,8 @@ _told: set[str] = set()  # lines that were shown
 
 
 def read_devices(given: dict[str, Any]) -> list[str]:
-    """Registers the collectors that the user asks for, and puts the options that child processes need for the same
-    into `given`. Returns lines about activities that cannot be collected.
+    """Registers the collectors that the user asks for, and puts options into `given` with which child processes
+    register them, too. Returns lines about activities that cannot be collected.
     """
     value = given["devices"]
     libraries: tuple[str, ...] = ()

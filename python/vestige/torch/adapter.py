@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES, STORAGES, TENSORS = (
     1 << bit for bit in range(8)
-)  # the values in observer.h
+)  # equal to the constants in observer.h
 FLAG = "_is_profiler_enabled"  # in torch.autograd.profiler
 STARTS = (  # functions that torch's own profilers call when they start
     ("torch.autograd.profiler", "_run_on_profiler_start"),

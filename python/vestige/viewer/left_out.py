@@ -1,4 +1,4 @@
-"""The stretches in which a budget left functions out, for the page. Each has the number of a set of functions."""
+"""The stretches in which a budget left functions out, for the page. A stretch names its set of functions by number."""
 
 from __future__ import annotations
 

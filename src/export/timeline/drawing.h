@@ -174,8 +174,8 @@ typedef struct vst__drawn_process {
     vst__json_part name, labels;
 } vst__drawn_process;
 
-/* A lane: a thread's (no group, `under` 0), a lane below a thread's, or a
- * group's. */
+/* A lane of a thread (no group, `under` 0), below the lane of a thread, or of a
+ * group. */
 typedef struct vst__drawn_lane {
     int64_t pid, tid; /* for documents that identify lanes by numbers */
     uint32_t under;   /* tid of the thread above; 0: none */

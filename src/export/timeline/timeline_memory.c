@@ -18,7 +18,7 @@
 
 enum {
     GAP_NS = 10000, /* least time between points */
-    /* the gap is longer where there would be more points than this */
+    /* if there would be more points than this, they lie further apart */
     POINTS_MAX = 50000,
     /* smaller changes than this part of the peak are ignored */
     STEP_SHARE = 1000,

@@ -34,7 +34,7 @@ typedef struct shown {
     bool is_shared;
     size_t family;
     int64_t end_ns; /* end of its last step */
-    bool waits;     /* waits since then */
+    bool waits;     /* the task waits since then */
     bool in_step;   /* a step is running */
     /* facts about the running step, once they are known */
     bool will_wait, ends;

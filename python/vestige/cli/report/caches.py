@@ -1,4 +1,4 @@
-"""The cause `cache`: a cache that has no room for what is asked of it, so that values are made again and again."""
+"""The cause `cache`: a cache that is too small, so that values are made again and again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from .findings import Evidence
 
 SHARE, MADE, FOUND = 0.2, 100, 0.3
-PATTERNS, PATTERNS_ROOM = 513, 512  # that re remembers
+PATTERNS, PATTERNS_ROOM = 513, 512  # more patterns than the module re keeps; how many it keeps
 
 
 def cache(evidence: Evidence) -> Finding | None:
-    """Values of a cache took a fifth of the time, were made 100 times or more, and were found less than three times in
-    ten: of an lru_cache as it counted, of a dictionary that is cleared or from which the eldest is taken, and of
-    patterns that re compiled.
+    """Fires if the values of a cache were made at least 100 times, which took a fifth of the time, and fewer than three
+    in ten requests found their value. The cache is an lru_cache, which counts this itself; a dictionary that the
+    program clears, or from which it removes entries; or the patterns that the module re keeps.
     """
     return _of_functools(evidence) or _of_re(evidence) or _of_dictionary(evidence)
 
@@ -76,7 +76,7 @@ def _of_re(evidence: Evidence) -> Finding | None:
 
 
 def _of_dictionary(evidence: Evidence) -> Finding | None:
-    """A function that is asked for a value, calls another one to make it, and takes others out of a dictionary."""
+    """Finds a function that calls another function to make values, and removes entries from a dictionary."""
     best: tuple[Node, Node, Node] | None = None
     for around, importing in zip(evidence.places.nodes, evidence.places.importing):
         if around.kind != PYTHON or importing or around.calls < MADE:
@@ -93,7 +93,7 @@ def _of_dictionary(evidence: Evidence) -> Finding | None:
             continue
         node = max(taken, key=lambda node: node.calls)
         is_all = plain_name(node.name) == "clear"
-        # What is put in first finds room: less is taken out than is made.
+        # The first values need no room, so the program removes fewer values than it makes.
         if not (3 <= node.calls <= made.calls / 2 if is_all else made.calls / 2 <= node.calls < made.calls):
             continue
         if best is None or made.total_ns > best[1].total_ns:

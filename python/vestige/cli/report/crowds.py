@@ -1,5 +1,5 @@
-"""The cause `oversubscribed`: more processes that compute than there are processors, or more threads than there are
-things that they share, such as connections of a pool.
+"""The cause `oversubscribed`: more processes compute than there are processors, or more threads need a thing than there
+are such things, for example connections of a pool.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def oversubscribed(evidence: Evidence) -> Finding | None:
-    """More workers than processors, or than there are things that they share."""
+    """Fires if there are more workers than processors, or than things that the workers share."""
     return _processors(evidence) or _shared(evidence)
 
 
@@ -27,8 +27,9 @@ SHARED_WAIT, SHARED_SHARE, ALIKE = 0.5, 1.0, 0.1
 
 
 def _shared(evidence: Evidence) -> Finding | None:
-    """Threads waited half of the time of a function for what they then gave back there, as connections of a pool: all
-    of them together for as long as the program took. A worker that waits for its next job gives nothing back.
+    """Fires if threads waited half of the time of a function for a thing that the function gives back, such as a
+    connection of a pool, and together at least as long as the program ran. A worker that waits for its next job gives
+    nothing back.
     """
     places = evidence.places
     waited = places.add_up(lambda node: node.total_ns if waits(node) else 0)
@@ -70,8 +71,8 @@ CROWD, WORKED = 1.5, 0.5
 
 
 def _processors(evidence: Evidence) -> Finding | None:
-    """More processes than processors computed at the same time: they did half as much again as the processors can in
-    the time that passed, and there were twice as many of them.
+    """Fires if there are at least twice as many computing processes as processors, and together they would have needed
+    one and a half times the processors that there are.
     """
     processors = evidence.metadata("vestige.processors") if evidence.data.traces > 1 else None
     if not processors or evidence.data.traces < 2 * processors:

@@ -72,7 +72,7 @@ class Evidence:
         self.tells_imports = False  # whether another finding explains the time of imports
 
     def metadata(self, key: str) -> Any:
-        """The first value that a trace has, in the shape that vestige writes; None without any."""
+        """Returns the checked value of a key from the first trace that has it, or None."""
         from vestige.reading.metadata import SHAPES, load_json
 
         for trace in self.traces():
@@ -82,7 +82,7 @@ class Evidence:
         return None
 
     def is_unchanged(self, file: str) -> bool:
-        """Whether a source file is as it was when a recording ended."""
+        """Returns whether a source file has not changed since the recording ended; False if the trace does not say."""
         from os import stat
 
         from vestige.reading.metadata import SHAPES, load_json
@@ -117,7 +117,7 @@ class Evidence:
         return ns * (1 - min(self.busy_ns / self.passed_ns, 1))
 
     def calls_of(self, shown: str) -> Iterator[tuple[int, Rows]]:
-        """All calls of the functions of this name, as rows of the table `span`, with the process of each trace."""
+        """Yields each process with the calls of all functions of this name, as rows of the table `span`."""
         from .data import CHOSEN, shown_name
 
         for trace in self.traces():

@@ -1,7 +1,9 @@
-"""The cause `growing`: a loop that copies or searches all that it has so far in each round, so that rounds take longer.
+"""The cause `growing`: in each round, a loop copies or searches everything that it has collected, so rounds take longer
+and longer.
 
-Two kinds of evidence. Calls that take longer and longer are measured. Where operators copy (`rows = rows + [row]`), no
-call is recorded: then the function's own time is most of the program's, and its source has such a statement.
+There are two kinds of evidence. Calls that take longer and longer are measured. If an operator copies
+(`rows = rows + [row]`), no call is recorded; then the evidence is that the function's own time is much of the program's
+time and that its source has such a statement.
 """
 
 from __future__ import annotations
@@ -25,21 +27,21 @@ if TYPE_CHECKING:
 MS = 1_000_000
 CALLS, MOST_CALLS, SHARE, LEAST_NS = 500, 400_000, 0.25, 50 * MS
 PARTS, GROWTH, STEADY, JUMP = 8, 5, 0.7, 0.5
-# Functions whose time depends on how large a container is that stays. Not `sum` and the like: what they are given may
-# be made for each call.
+# Functions whose time depends on the size of a container that exists for long. `sum` and similar functions are not
+# here, because their arguments may be made for each call.
 WHOLE = {
     "insert", "pop", "remove", "index", "copy", "deepcopy", "dumps", "dump", "append", "concatenate",
 }  # fmt: skip
 
 
 def grows(times: Sequence[int]) -> tuple[int, int] | None:
-    """The mean of the first and of the last eighth, where each eighth takes longer than the one before, without a jump,
-    and the last takes five times the first.
+    """Divides calls into eighths by their order, and returns the means of the first and the last eighth, if the means
+    grow steadily, without a jump, and the last is five times the first; else None.
     """
     if len(times) < CALLS:
         return None
     size = len(times) // PARTS
-    # Without the longest calls of each eighth: others may have had the processor.
+    # Leave out the longest calls of each eighth: these may have waited for a processor.
     least = size - size // 20
     means = [sum(sorted(times[at * size : (at + 1) * size])[:least]) / least for at in range(PARTS)]
     if means[-1] < GROWTH * max(means[0], 1):
@@ -50,8 +52,8 @@ def grows(times: Sequence[int]) -> tuple[int, int] | None:
 
 
 def growing(evidence: Evidence) -> Finding | None:
-    """500 calls or more, a quarter of the time, each of which takes longer than the one before, so that the last eighth
-    takes five times the first; or a function whose own time is half of the time, with a loop that copies.
+    """Fires if at least 500 calls took a quarter of the time and longer and longer, see grows(); or if a function's own
+    time is two fifths of the time and it has a loop that copies.
     """
     return _calls_that_grow(evidence) or _loop_that_copies(evidence)
 
@@ -84,7 +86,7 @@ def _calls_that_grow(evidence: Evidence) -> Finding | None:
             continue
         is_own = one.node.kind == PYTHON and one.node.owner == OWN
         if is_own and _has_loop(evidence, one.node):
-            continue  # it may be asked to do more
+            continue  # its arguments may have become larger
         means = _growth(evidence, one.node, "self_ns" if is_own else "duration_ns")
         if means is not None:
             return _finding_of_calls(evidence, one, means)
@@ -96,12 +98,12 @@ def _growth(evidence: Evidence, node: Node, column: str) -> tuple[int, int] | No
         times: dict[int, list[tuple[int, int]]] = {}
         for parent, start, ns in zip(rows["parent"], rows["start_ns"], rows[column]):
             times.setdefault(parent or 0, []).append((start, ns))
-        if len(times) * CALLS > len(rows["parent"]):  # from many calls of its caller
+        if len(times) * CALLS > len(rows["parent"]):  # many calls of the caller made these calls
             times = {0: [one for part in times.values() for one in part]}
         longest = max(times.values(), key=len)
         in_order = [ns for _, ns in sorted(longest)]
         means = grows(in_order)
-        if means is None and node.kind == NATIVE:  # what is taken from a container makes it smaller
+        if means is None and node.kind == NATIVE:  # a call that removes items makes its container smaller
             means = grows(in_order[::-1])
             means = means[::-1] if means is not None else None
         if means is not None:

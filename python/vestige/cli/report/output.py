@@ -1,4 +1,4 @@
-"""The cause `logging`: what a program writes about itself, line by line, where it works most."""
+"""The cause `logging`: the program spends much of its time writing lines, one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARIES = ("logging", "loguru", "structlog")
 
 
 class Lines:
-    """Lines that one function writes."""
+    """The lines that one function writes."""
 
     def __init__(self, caller: Node, node: Node) -> None:
         self.caller, self.node = caller, node
@@ -26,7 +26,9 @@ class Lines:
 
 
 def _writes(node: Node) -> str:
-    """By which name the calls of a function write a line each: that of a library, `print`, or `flush`."""
+    """Returns the name of a library, `print` or `flush`, if each call of the function writes a line in that way; else
+    "".
+    """
     if node.kind != NATIVE:
         return node.library if node.library in LIBRARIES else ""
     name = plain_name(node.name)
@@ -34,7 +36,7 @@ def _writes(node: Node) -> str:
 
 
 def logging(evidence: Evidence) -> Finding | None:
-    """1,000 lines or more that a function logs, prints, or writes and flushes one by one: a fifth of the time."""
+    """Fires if a function logs, prints, or writes and flushes at least 1,000 lines, which took a fifth of the time."""
     places = evidence.places
     inside: list[bool] = []
     found: dict[tuple[str, str], Lines] = {}
@@ -49,7 +51,7 @@ def logging(evidence: Evidence) -> Finding | None:
         lines = found.setdefault((caller.shown, by), Lines(caller, node))
         lines.count += node.calls
         lines.ns += node.total_ns
-        if by == "flush":  # with what was written before
+        if by == "flush":  # add the time of the writes before it
             lines.ns += sum(
                 each.total_ns
                 for each in places.nodes[parent].children.values()

@@ -1,4 +1,6 @@
-"""Causes that exceptions give away: functions that raise by the thousand, and functions that sleep and try again."""
+"""Two causes that exceptions show: functions that raise thousands of exceptions, and functions that sleep and try
+again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ ENDS_IN_C = (*ENDS, "next", "anext", "send", "throw", "asend", "athrow")
 
 
 class Caught:
-    """Exceptions that left calls of one function and that its caller caught."""
+    """The exceptions that left calls of one function and were caught by its caller."""
 
     def __init__(self, caller: Node, node: Node) -> None:
         self.caller, self.node = caller, node
@@ -36,7 +38,7 @@ class Caught:
 
 
 def caught_in(places: Places) -> dict[tuple[str, str], Caught]:
-    """By the caller and the function that the exceptions left."""
+    """Returns the exceptions by the caller and the function that they left."""
     found: dict[tuple[str, str], Caught] = {}
     for at, node in enumerate(places.nodes):
         parent = places.parents[at]
@@ -45,10 +47,10 @@ def caught_in(places: Places) -> dict[tuple[str, str], Caught]:
         if plain_name(node.name).rpartition(".")[2] in (ENDS_IN_C if node.kind == NATIVE else ENDS):
             continue
         around = places.nodes[parent]
-        if 2 * around.raised > node.raised:  # they went further
+        if 2 * around.raised > node.raised:  # the exceptions left the caller, too
             continue
         if OWN not in (around.owner, node.owner) or (node.kind == NATIVE and around.owner != OWN):
-            continue  # a library keeps them to itself
+            continue  # the exceptions stay inside a library
         key = (around.shown, node.shown)
         found.setdefault(key, Caught(around, node)).add(node)
     return found
@@ -58,19 +60,21 @@ STORM, STORM_SHARE, STORM_EACH_NS = 5_000, 0.1, 1_000
 
 
 def exceptions(evidence: Evidence) -> Finding | None:
-    """5,000 exceptions or more that were raised in one place, if that is recorded, or left one function, which took a
-    tenth of the time with about 1 µs for each that it takes to raise and catch.
+    """Fires if at least 5,000 exceptions were raised in one place (if recorded), or left one function,
+    and the failed calls, or raising and catching at about 1 µs each, took a tenth of the time.
     """
     return _by_place(evidence) or _by_function(evidence)
 
 
 def _own_ns(evidence: Evidence) -> int:
-    """The time that passed, without what the program waited for a processor: the cost of an exception is without it."""
+    """Returns the time that passed without waits for a processor, because the cost of an exception does not include
+    such waits.
+    """
     return max(evidence.passed_ns - evidence.busy_ns, 0)
 
 
 def _by_place(evidence: Evidence) -> Finding | None:
-    """Of exceptions that were recorded (--exceptions), and raised or caught in code of the user's own."""
+    """Looks at exceptions that were recorded (--exceptions), and raised or caught in the user's own code."""
     if not evidence.metadata("vestige.exceptions"):
         return None
     own = {node.shown for node in evidence.places.nodes if node.owner == OWN and node.kind != NATIVE}
@@ -135,7 +139,7 @@ RETRIES, RETRY_SHARE, RETRY_NS, RETRY_UNLIKE = 2, 0.2, 100 * MS, 0.5
 
 
 def retry(evidence: Evidence) -> Finding | None:
-    """A function that slept about as often as it caught an exception, twice or more, a fifth of the time."""
+    """Fires if a function slept about as often as it caught an exception: at least twice, for a fifth of the time."""
     places = evidence.places
     raised: dict[str, Caught] = {}
     for caught in caught_in(places).values():
@@ -167,8 +171,8 @@ def retry(evidence: Evidence) -> Finding | None:
 
 
 def _sleeps(places: Places, functions: dict[str, Caught]) -> dict[str, list[int]]:
-    """How often, and how long, each of the functions slept, in calls that it makes, or as a task; without what slept
-    in the calls that failed.
+    """Returns how often and how long each function slept, in its calls or as a task. Does not count sleeps inside the
+    calls that failed.
     """
     slept: dict[str, list[int]] = {}
     for at, node in enumerate(places.nodes):

@@ -1,5 +1,5 @@
-"""Reads the source of a function for what no record says: whether it has a loop, and whether the loop copies or
-searches all that it builds. Causes use this where a measured time asks for a reason, never by itself.
+"""Reads in the source of a function what no record says: whether the function has a loop, and whether the loop copies
+or searches everything that it builds. Causes use this only to explain a measured time.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 
-LARGEST = 2_000_000  # bytes of a file that is read
+LARGEST = 2_000_000  # bytes; no more of a file is read
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 MADE = {ast.List: list, ast.ListComp: list, ast.Tuple: tuple, ast.Dict: dict, ast.JoinedStr: str}
-LONGEST = 60  # letters of a statement that is shown
+LONGEST = 60  # characters of a statement that are shown
 
 
 def code_of(evidence: Evidence, node: Node) -> Code | None:
-    """The tree of a function, or of a module; None if its source is not here, or not as it was."""
+    """Returns the syntax tree of a function or module; None if its source was not found, or has changed."""
     if not evidence.is_unchanged(node.file):
         return None
     try:
@@ -44,7 +44,7 @@ def code_of(evidence: Evidence, node: Node) -> Code | None:
 
 
 def _own(code: ast.AST) -> Iterator[ast.AST]:
-    """All that a function does itself, without the functions and classes inside."""
+    """Yields the nodes of a function, without those of functions and classes inside."""
     body = code.body if isinstance(code.body, list) else [code.body]  # type: ignore[attr-defined]
     work: list[ast.AST] = [*body]
     while work:
@@ -59,8 +59,8 @@ def has_loop(code: Code) -> bool:
 
 
 def copies(code: Code) -> tuple[int, str] | None:
-    """A statement in a loop, and in no condition there, that copies what it adds to or looks through it: its line and
-    text.
+    """Returns the line and text of a statement that each round of a loop runs and that copies or searches the container
+    to which the loop adds; None if there is none.
     """
     kinds = _kinds(code)
     for loop in _own(code):
@@ -73,7 +73,7 @@ def copies(code: Code) -> tuple[int, str] | None:
 
 
 def _kinds(code: Code) -> dict[str, type]:
-    """The types of names, by what is assigned to them first."""
+    """Returns the types of names, from the first value that is assigned to each."""
     kinds: dict[str, type] = {}
     for node in sorted((each for each in _own(code) if isinstance(each, (ast.Assign, ast.AnnAssign))), key=_line):
         if node.value is None:
@@ -118,7 +118,7 @@ def _copies(statement: ast.stmt, kinds: dict[str, type]) -> bool:
         if name not in (ast.unparse(part) for part in parts):
             return False
         known = [kind for kind in [kinds.get(name), *(_kind_of(part) for part in parts)] if kind is not None]
-        # A text that grows at its end grows in place.
+        # A str that grows at its end is not copied.
         at_end = ast.unparse(parts[0]) == name
         return bool(known) and not (known[0] is str and at_end and isinstance(statement.targets[0], ast.Name))
     if isinstance(value, (ast.List, ast.Tuple)):
@@ -138,7 +138,7 @@ def _added(value: ast.expr) -> list[ast.expr]:
 
 
 def _searches(statement: ast.stmt, loop: ast.AST, kinds: dict[str, type]) -> bool:
-    """Whether an `if` looks for something in a list that the loop appends to."""
+    """Returns whether the statement is an `if` that searches a list to which the loop appends."""
     if not isinstance(statement, ast.If):
         return False
     for node in ast.walk(statement.test):

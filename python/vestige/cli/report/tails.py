@@ -20,7 +20,7 @@ CALLS = 100  # with fewer calls, a hundredth is less than one call
 TIMES, SHARE = 10, 0.1
 P99_NS = 5_000_000  # shorter calls are not worth a sentence
 IDLE_SHARE = 0.5
-LOOKED_AT, MOST_CALLS = 3, 400_000  # functions, and calls of one, that are read again
+LOOKED_AT, MOST_CALLS = 3, 400_000  # the most functions, and the most calls of a function, that are read again
 FIRST, NEARLY_ALL = 0.2, 0.9
 EVENTS = ("select", "poll", "control", "accept", "_accept", "recv", "get", "wait")  # may be waiting for work
 NOUNS = {"function": "call", "async": "request", "task": "task"}
@@ -34,7 +34,7 @@ def _idles(node: Node) -> int:
 
 
 def idle_shares(evidence: Evidence) -> dict[str, float]:
-    """By function, the share of its time in which it may have waited for something to do."""
+    """Returns for each function the share of its time in which it may have waited for something to do."""
     places = evidence.places
     idle: dict[str, int] = {}
     total: dict[str, int] = {}
@@ -45,7 +45,7 @@ def idle_shares(evidence: Evidence) -> dict[str, float]:
 
 
 def _warms_up(evidence: Evidence, one: Durations) -> bool:
-    """Whether the slow calls are nearly all among the first, as those of a cache that is empty at first."""
+    """Returns whether nearly all slow calls are among the first calls, for example because a cache was empty."""
     if one.count > MOST_CALLS:
         return False
     slow_ns = first_ns = 0

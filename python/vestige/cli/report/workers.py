@@ -1,4 +1,4 @@
-"""The cause `slow worker`: one of several workers that takes much longer than the others, which wait for it."""
+"""The cause `slow worker`: one of several workers takes much longer than the others, which wait for this worker."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Call:
 
 
 def slow_worker(evidence: Evidence) -> Finding | None:
-    """Of three calls or more that several threads or processes made, or of three tasks, the longest took four times the
-    median, and so much longer that the others would have been done a quarter of the time before.
+    """Fires if several threads or processes made at least three calls of a function, or there were at least three
+    tasks, and the longest took four times the median and a quarter of the program's time more than the median.
     """
     wall_ns = max(each["end_ns"] for each in evidence.facts) - min(each["start_ns"] for each in evidence.facts)
     idle = idle_shares(evidence)
@@ -47,14 +47,14 @@ def slow_worker(evidence: Evidence) -> Finding | None:
             continue
         call, median_ns = slow
         extra = call.ns - median_ns
-        # The caller of the worker's function took as long: the function inside says more.
+        # If the caller of the worker's function took as long, prefer the function inside.
         if extra >= max(SHARE * wall_ns, LEAST_NS) and 10 * extra >= 9 * most:
             best, most = (shown, those, call, median_ns, count), max(extra, most)
     return _finding(evidence, *best) if best is not None else None
 
 
 def _by_name(evidence: Evidence) -> dict[tuple[str, str], list[Durations]]:
-    """Of all processes, by function and kind."""
+    """Returns the durations of all processes by function and kind."""
     found: dict[tuple[str, str], list[Durations]] = {}
     for one in evidence.data.durations.values():
         found.setdefault((one.shown, one.kind), []).append(one)
@@ -62,7 +62,7 @@ def _by_name(evidence: Evidence) -> dict[tuple[str, str], list[Durations]]:
 
 
 def _slow_call(evidence: Evidence, shown: str, those: list[Durations]) -> tuple[Call, int] | None:
-    """The longest call, if it took four times the median and another thread made others; and the median."""
+    """Returns the longest call and the median, if it took four times the median and other threads made calls."""
     if those[0].kind == "task":
         (row,) = those[0].rows if len(those) == 1 and len(those[0].rows) == 1 else (None,)
         if row is None or row.max_ns < TIMES * row.p50_ns:
