@@ -79,7 +79,7 @@ EXT_ADAPTERS = {ADAPTERS / "cupti" / "cupti.h": "session"}
 # Headers of the core that are not installed, and the folders of the extension that may include each; "core_module" is
 # core_module.c.
 EXT_CORE = {
-    CORE / "base" / "wait_reasons.h": "core_module",
+    CORE / "base" / "wait_reasons.h": "calls",
     CORE / "flight.h": "program session",
     CORE / "graph" / "nodes.h": "read",
     CORE / "memory" / "report.h": "memory read",
@@ -89,6 +89,7 @@ EXT_CORE = {
     CORE / "record" / "language_lock.h": "calls program",
     CORE / "record" / "tasks.h": "calls program",
     CORE / "replay" / "imports.h": "read",
+    CORE / "replay" / "named_waits.h": "read",
     CORE / "tables" / "batch.h": "read",
     CORE / "tables" / "growing.h": "read",
     CORE / "tables" / "histogram.h": "read",

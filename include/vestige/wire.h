@@ -359,16 +359,17 @@ static inline uint64_t vst_word_fixed(vst_escape type, uint32_t head,
 /* The reason of a wait. */
 typedef enum vst_wait_reason {
     VST_WAIT_NONE = 0,
-    VST_WAIT_GIL = 1,   /* the language's own lock */
-    VST_WAIT_LOCK = 2,  /* another lock, or the end of a thread */
-    VST_WAIT_IO = 3,    /* input and output */
-    VST_WAIT_SLEEP = 4, /* time */
-    VST_WAIT_CHILD = 5, /* a child process */
-    VST_WAIT_WORLD = 6, /* all threads are stopped, or are about to be */
-    VST_WAIT_OBJECT = 7 /* a lock of the language's objects */
+    VST_WAIT_GIL = 1,    /* the language's own lock */
+    VST_WAIT_LOCK = 2,   /* another lock, or the end of a thread */
+    VST_WAIT_IO = 3,     /* input and output */
+    VST_WAIT_SLEEP = 4,  /* time */
+    VST_WAIT_CHILD = 5,  /* a child process */
+    VST_WAIT_WORLD = 6,  /* all threads are stopped, or are about to be */
+    VST_WAIT_OBJECT = 7, /* a lock of the language's objects */
+    VST_WAIT_SPIN = 8    /* looks again and again; never recorded as a wait */
 } vst_wait_reason;
 
-enum { VST_WAIT_REASONS = VST_WAIT_OBJECT + 1 };
+enum { VST_WAIT_REASONS = VST_WAIT_SPIN + 1 };
 
 /* The metadata that says whether waits for the language's lock were recorded:
  * true, or a string with the reason why not. */
@@ -376,6 +377,11 @@ enum { VST_WAIT_REASONS = VST_WAIT_OBJECT + 1 };
 /* The metadata that says whether waits for locks of objects, and for a stopped
  * world, were recorded. */
 #define VST_OBJECT_WAITS_METADATA "vestige.object_waits"
+/* The metadata that names further functions that wait, as a JSON string of
+ * entries with ';' between them. An entry is a reason (lock, io, sleep, child,
+ * spin), then the type of a method in C or the end of a Python file's path, or
+ * nothing for a function in C, then the name: "io zmq.Socket recv". */
+#define VST_MORE_WAITS_METADATA "vestige.waits"
 
 /* ---- imports ------------------------------------------------------------- */
 

@@ -13,8 +13,6 @@
 #include "session/session.h"
 #include "traceback/traceback.h"
 
-#include "base/wait_reasons.h"
-
 #include <vestige/api.h>
 
 static void module_record(vst_kind kind, vst_id id)
@@ -104,22 +102,6 @@ static PyObject *set_torch_mode(PyObject *module, PyObject *on)
     Py_RETURN_NONE;
 }
 
-static PyObject *waits_for(PyObject *module, PyObject *name)
-{
-    Py_ssize_t length;
-    const char *bytes = PyUnicode_AsUTF8AndSize(name, &length);
-    vst_wait_reason reason = VST_WAIT_NONE;
-
-    (void)module;
-    if (bytes != NULL)
-        reason = vst__wait_reason_of(bytes, (size_t)length);
-    else if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-        PyErr_Clear(); /* no trace has such a name */
-    else
-        return NULL;
-    return PyUnicode_FromString(vst_wait_reason_name(reason));
-}
-
 static PyObject *module_hooks_in_place(PyObject *module, PyObject *unused)
 {
     PyObject *result;
@@ -172,10 +154,6 @@ static PyObject *can_see_switches(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-    {"waits_for", waits_for, METH_O,
-     PyDoc_STR(
-         "waits_for(name)\n--\n\nThe reason why a C function waits, by its "
-         "name in a trace; \"\" if it does not wait.")},
     {"gil_waits_trouble", gil_waits_trouble, METH_NOARGS,
      PyDoc_STR("gil_waits_trouble()\n--\n\nWhy waits for the GIL cannot be "
                "recorded; \"\" if they can.")},

@@ -140,6 +140,12 @@ class Function(structseq[Any], tuple[int, str, str, str, int]):
         """The file without the folder of the search path in which it was found."""
     @property
     def line(self) -> int: ...
+    @property
+    def waits_for(self) -> str:
+        """The reason why its calls wait; "" if they do not."""
+    @property
+    def only_waits(self) -> bool:
+        """All time of its calls is waiting; else their own time, without what they call."""
 
 @final
 class Definition(structseq[Any], tuple[int, str]):
@@ -327,6 +333,7 @@ class Trace:
         overloads: bool = False,
         framework: bool = False,
         timeout: float | None = None,
+        by_thread: bool = False,
     ) -> dict[str, Rows]:
         """Fills any tables in one reading of the records: those of vestige.tables, and tables of sums, for which most
         options are. Each start and stop of a recording makes a window: `since` is the number of the first window to
@@ -347,19 +354,20 @@ class Trace:
           self_mean_error_ns, self_median_ns, self_median_error_ns, total_…; errors are standard errors.
         - `calls`, parents before children: parent (number of the parent's row), func, calls, raised (calls that an
           exception left), self_ns, total_ns, self_bytes, total_bytes, allocations, running_ns, imported and module (of
-          an import: the imported thing, and the id of its code), awaits. With `fold_imports`, frames of the import
-          system are left out. Calls that took less than `min_ns` are left out. With `awaits`, waits of tasks are added:
-          `awaits` is the kind of the awaited object, func the innermost function that waited, and the time is in no
-          other row.
+          an import: the imported thing, and the id of its code), awaits, thread. With `by_thread`, each thread has a
+          tree of its own, in which `thread` is its number; from the 256th thread on, threads share a tree, and it is
+          None. With `fold_imports`, frames of the import system are left out. Calls that took less than `min_ns` are
+          left out. With `awaits`, waits of tasks are added: `awaits` is the kind of the awaited object, func the
+          innermost function that waited, and the time is in no other row.
         - `threads`: thread, calls, self_ns, waiting_ns and gc_ns (parts of self_ns), first_ns, last_ns, running_ns,
           gil_ns, preempted_ns, the time in calls that wait (lock_ns, io_ns, sleep_ns, child_ns), the time in waits for
           the interpreter (object_ns, world_ns), top (the function that took most of its time).
         - `waits`: func, calls, self_ns, for functions with mark 2.
-        - `collections`: generation, collections, total_ns, longest_ns, collected, uncollectable. `long_collections`,
-          the longest: start_ns, duration_ns, thread, generation, collected.
+        - `collections`: generation, collections, total_ns, longest_ns, collected, uncollectable, examined (0: not
+          recorded). `long_collections`, the longest: start_ns, duration_ns, thread, generation, collected.
         - `collection_callers`: func (that was interrupted), collections, total_ns.
-        - `steps`: steps, blocking (50 ms or more), blocking_ns, p50_ns, p99_ns, max_ns, histogram. `long_steps`, the
-          longest blocking steps: start_ns, duration_ns, thread.
+        - `steps`, by event loop: steps, blocking (50 ms or more), blocking_ns, p50_ns, p99_ns, max_ns, histogram,
+          thread (of the loop). `long_steps`, the longest blocking steps of each loop: start_ns, duration_ns, thread.
         - `repeats`, the most frequent calls with equal arguments, if arguments were recorded: func, arguments (JSON),
           calls, total_ns.
         - `exceptions`, by place and outcome: thread, func (stands for the type and the place), raised_in, caught_in,
@@ -402,6 +410,10 @@ class Trace:
           the launch).
         - `gil_holders`, threads that held the GIL while other threads waited: thread, func (the function in which the
           thread was longest), held_ns.
+        - `lock_waits`, waits for a lock while another thread held the lock: thread (that waited), waiter (the function
+          that took the lock) and waiter_outer (its caller), holder, holder_outer and holder_thread (likewise, of the
+          thread that held the lock), inside (the function that took most time while the lock was held; None: the
+          holder called nothing), waits, wait_ns.
         - `chosen_spans`: the rows of the table `span` for functions with mark 128.
         - `memory_events`, each allocation and free in order of time (see <vestige/memory.h>): kind, address, size,
           time_ns, thread, flags, stack, serial, live_bytes, weight. `recorded_stacks`, their stacks: stack, kind,
@@ -548,7 +560,6 @@ def load_collector(path: str) -> None:
 def can_see_switches() -> int: ...
 def gil_waits_trouble() -> str: ...
 def object_waits_trouble() -> str: ...
-def waits_for(name: str) -> str: ...
 def engine_choices() -> dict[str, str | None]: ...
 def inside() -> dict[str, Any]: ...
 def check_inside(fact: str | None = None, shift: int = 0, /) -> dict[str, Any]: ...

@@ -71,11 +71,15 @@ class profile(TorchProfile):
                   from its functions
     min_duration  "10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out
                   and counted; their time becomes their caller's own. Annotations and operators are always kept
+    spins         False leaves out functions that spin: they look again and again, without sleeping
     qualified_names  name Python functions `Class.f` instead of `f`. Default True; after install() False, like torch
     record_args   names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are
                   recorded
     sched         record when each thread had a processor, so that every call has a running time and a duration, and
                   waits for the GIL (Linux; unknown if the system denies this information)
+    waits         further functions that wait, for reports: `io mybus.Socket recv` (a method in C), `spin mybus/ring.py
+                  Ring.get` (a Python function), `lock take_turn` (a function in C). The first word is the reason: lock,
+                  io, sleep, child or spin
     exceptions    record where exceptions are raised and who catches them, by type. Messages are not recorded, nor the
                   exceptions by which iterators and generators end
     gc            record garbage collections. Default True, after install() False
@@ -135,9 +139,11 @@ class profile(TorchProfile):
         only: Sequence[str] | None = None,
         max_depth: int | None = None,
         min_duration: str | float | timedelta | None = None,
+        spins: bool = True,
         qualified_names: bool | None = None,
         record_args: Sequence[str] | None = None,
         sched: bool = False,
+        waits: Sequence[str] | None = None,
         exceptions: bool = False,
         gc: bool | None = None,
         annotation_stacks: bool = False,
@@ -160,16 +166,24 @@ class profile(TorchProfile):
     ) -> None:
         named = dict(locals())
         torch_mode = self._is_torchs or torch_api.installed
+        chosen = self._choose_activities(activities)
+        self._stack_given = with_stack is True
+        _warn_of_cuda(use_cuda)
+        self.with_stack = not torch_mode if with_stack is None else with_stack
+        self._set_torch_options({name: named[name] for name in DEFAULTS}, torch_mode)
+        self._set_state(self._set_options({**named, "activities": chosen, "with_stack": self.with_stack}, torch_mode))
+
+    def _choose_activities(
+        self, activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None
+    ) -> frozenset[ProfilerActivity] | None:
+        """Returns which kinds of activities are recorded, if the program names any."""
         chosen: frozenset[ProfilerActivity] | None = None
         if activities is not None:  # loads enum: only for a program that names activities
             from .torch.activity import check_activities, listed
 
             chosen = check_activities(activities := listed(activities))
-        self._given_activities, self._activities, self._stack_given = activities, chosen, with_stack is True
-        _warn_of_cuda(use_cuda)
-        self.with_stack = not torch_mode if with_stack is None else with_stack
-        self._set_torch_options({name: named[name] for name in DEFAULTS}, torch_mode)
-        self._set_state(self._set_options({**named, "activities": chosen, "with_stack": self.with_stack}, torch_mode))
+        self._given_activities, self._activities = activities, chosen
+        return chosen
 
     def _set_options(self, named: dict[str, Any], torch_mode: bool) -> dict[str, Any]:
         """Sets what is recorded, and where. Returns what was given, as checked values and defaults."""

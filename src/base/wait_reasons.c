@@ -1,5 +1,5 @@
-/* The table behind wait_reasons.h: functions that only wait, and the reasons.
- * Any thread. */
+/* The table behind wait_reasons.h: functions that wait, and the reasons. Any
+ * thread. */
 #include <string.h>
 
 #include <vestige/span.h>
@@ -10,9 +10,10 @@
 #define METHOD "<built-in method "
 #define OF " of "
 #define OBJECT " object>"
+#define PYTHON ".py"
 
 /* Names, each followed by a space. `owner` is the type of a method's object, ""
- * for a function. */
+ * for a function in C, or the end of the path of a Python function's file. */
 static const struct {
     vst_wait_reason reason;
     const char *owner;
@@ -22,11 +23,12 @@ static const struct {
      "sleep clock_nanosleep pause sigwait sigwaitinfo sigtimedwait "},
     {VST_WAIT_IO, "",
      "select poll getaddrinfo gethostbyname gethostbyaddr input read readv "
-     "pread preadv fsync fdatasync tcdrain "},
+     "pread preadv fsync fdatasync tcdrain zmq_poll "},
     /* _shutdown is the method of _thread that waits for threads that still
      * run. */
     {VST_WAIT_LOCK, "", "acquire_lock flock lockf _shutdown "},
     {VST_WAIT_CHILD, "", "wait waitpid waitid wait3 wait4 "},
+    {VST_WAIT_SPIN, "", "sched_yield "},
     {VST_WAIT_LOCK, "_thread.lock", "acquire acquire_lock __enter__ "},
     {VST_WAIT_LOCK, "_thread.RLock", "acquire __enter__ "},
     {VST_WAIT_LOCK, "_thread._ThreadHandle", "join "},
@@ -40,7 +42,41 @@ static const struct {
      "accept _accept connect connect_ex recv recv_into recvfrom recvfrom_into "
      "recvmsg recvmsg_into "},
     {VST_WAIT_IO, "_ssl._SSLSocket", "do_handshake read "},
+    {VST_WAIT_SLEEP, "pygame.time.Clock", "tick "},
+    {VST_WAIT_IO, "zmq.backend.cython._zmq.Socket", "recv recv_into "},
+    {VST_WAIT_IO, "grpc._cython.cygrpc.CompletionQueue", "poll "},
+    {VST_WAIT_IO, "grpc._cython.cygrpc.SegregatedCall", "next_event "},
+    {VST_WAIT_IO, "grpc._cython.cygrpc.Channel",
+     "next_call_event watch_connectivity_state "},
+    {VST_WAIT_IO, "uvloop.loop.Loop", "run_forever run_until_complete "},
+    {VST_WAIT_IO, "gevent.libev.corecext.loop", "run "},
+    {VST_WAIT_IO, "gevent/libuv/loop.py", "loop.run "},
+    /* Python functions: waits in C that were not recorded, because they were
+     * open before an attach, or C functions are left out. */
+    {VST_WAIT_IO, "asyncio/runners.py", "Runner.run run "},
+    {VST_WAIT_IO, "uvicorn/_compat.py", "asyncio_run "},
+    {VST_WAIT_IO, "/selectors.py",
+     "SelectSelector.select _PollLikeSelector.select EpollSelector.select "
+     "KqueueSelector.select DevpollSelector.select "},
+    {VST_WAIT_IO, "/socket.py", "socket.accept SocketIO.readinto "},
+    {VST_WAIT_IO, "multiprocessing/connection.py",
+     "Connection._recv SocketListener.accept "},
+    {VST_WAIT_IO, "zmq/sugar/poll.py", "Poller.poll "},
+    {VST_WAIT_IO, "zmq/sugar/socket.py", "Socket.poll Socket.recv_multipart "},
+    {VST_WAIT_IO, "grpc/_server.py", "_serve "},
+    {VST_WAIT_LOCK, "/threading.py",
+     "Condition.wait Thread.join Thread._wait_for_tstate_lock _shutdown "},
+    {VST_WAIT_CHILD, "/subprocess.py", "Popen._try_wait Popen._wait "},
+    {VST_WAIT_CHILD, "multiprocessing/popen_fork.py", "Popen.poll "},
+    {VST_WAIT_SPIN, "vllm/distributed/utils.py", "sched_yield "},
+    {VST_WAIT_SPIN, "device_communicators/shm_broadcast.py",
+     "memory_fence SpinTimer.spin SpinSleepTimer.spin "
+     "MessageQueue.acquire_read MessageQueue.acquire_write "},
 };
+
+/* Event loops in C, which call back. */
+static const char *const loops[] = {"uvloop.loop.Loop",
+                                    "gevent.libev.corecext.loop"};
 
 const char *vst_wait_reason_name(uint32_t reason)
 {
@@ -49,6 +85,7 @@ const char *vst_wait_reason_name(uint32_t reason)
         [VST_WAIT_LOCK] = "lock",   [VST_WAIT_IO] = "io",
         [VST_WAIT_SLEEP] = "sleep", [VST_WAIT_CHILD] = "child",
         [VST_WAIT_WORLD] = "world", [VST_WAIT_OBJECT] = "object",
+        [VST_WAIT_SPIN] = "spin",
     };
 
     return reason < VST_WAIT_REASONS ? names[reason] : "";
@@ -102,32 +139,138 @@ static bool is_equal(const piece *text, const char *other)
            memcmp(text->at, other, text->length) == 0;
 }
 
+static bool is_same(const piece *a, const piece *b)
+{
+    return a->length == b->length && memcmp(a->at, b->at, a->length) == 0;
+}
+
+static bool ends_with(const piece *text, const piece *end)
+{
+    piece rest = *text;
+
+    if (rest.length > end->length) {
+        rest.at += rest.length - end->length;
+        rest.length = end->length;
+    }
+    return is_same(&rest, end);
+}
+
+/* Takes the text up to a separator; the last part has none. */
+static piece take_part(piece *text, char separator)
+{
+    const char *stop = memchr(text->at, separator, text->length);
+    size_t length = stop != NULL ? (size_t)(stop - text->at) : text->length;
+    piece part = {text->at, length};
+
+    length += stop != NULL;
+    text->at += length;
+    text->length -= length;
+    return part;
+}
+
 static bool is_among(const piece *name, const char *names)
 {
-    while (*names != '\0') {
-        size_t length = (size_t)(strchr(names, ' ') - names);
+    piece left = {names, strlen(names)};
 
-        if (length == name->length && memcmp(names, name->at, length) == 0)
+    while (left.length != 0) {
+        piece one = take_part(&left, ' ');
+
+        if (is_same(&one, name))
             return true;
-        names += length + 1;
     }
     return false;
 }
 
-vst_wait_reason vst__wait_reason_of(const char *name, size_t length)
-{
-    piece function = {name, length}, owner = {"", 0};
+/* A function as the table names functions. */
+typedef struct waiting_function {
+    piece owner, name;
+    bool is_python;
+} waiting_function;
 
-    if (take_start(&function, METHOD)) {
-        if (!take_end(&function, OBJECT) || !reason_split(&function, &owner) ||
-            owner.length == 0)
-            return VST_WAIT_NONE;
-    } else if (!take_start(&function, FUNCTION) || !take_end(&function, ">")) {
-        return VST_WAIT_NONE;
+static bool reason_describe(const vst_definition *d, waiting_function *function)
+{
+    *function =
+        (waiting_function){.owner = {"", 0}, .name = {d->name, d->name_len}};
+    if (d->kind == VST_DEF_PYTHON) {
+        function->is_python = true;
+        function->owner = (piece){d->file, d->file_len};
+        return true;
     }
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (is_equal(&owner, table[i].owner) &&
-            is_among(&function, table[i].names))
-            return table[i].reason;
+    if (d->kind != VST_DEF_NATIVE)
+        return false;
+    if (take_start(&function->name, METHOD))
+        return take_end(&function->name, OBJECT) &&
+               reason_split(&function->name, &function->owner) &&
+               function->owner.length != 0;
+    return take_start(&function->name, FUNCTION) &&
+           take_end(&function->name, ">");
+}
+
+static bool is_owner(const waiting_function *function, const piece *owner)
+{
+    static const piece python = {PYTHON, sizeof PYTHON - 1};
+
+    if (ends_with(owner, &python) != function->is_python)
+        return false;
+    return function->is_python ? ends_with(&function->owner, owner)
+                               : is_same(&function->owner, owner);
+}
+
+static vst_wait_reason reason_named(const piece *name)
+{
+    for (uint32_t i = VST_WAIT_LOCK; i < VST_WAIT_REASONS; i++)
+        if (!vst__wait_is_of_language(i) &&
+            is_equal(name, vst_wait_reason_name(i)))
+            return (vst_wait_reason)i;
     return VST_WAIT_NONE;
+}
+
+/* Looks among a project's entries; ignores what is not one. */
+static vst_wait_reason reason_of_project(const waiting_function *function,
+                                         piece more)
+{
+    while (more.length != 0) {
+        piece entry = take_part(&more, ';');
+        piece reason = take_part(&entry, ' '), owner = take_part(&entry, ' ');
+        piece name = entry;
+
+        if (name.length == 0) { /* a function in C */
+            name = owner;
+            owner.length = 0;
+        }
+        if (is_same(&name, &function->name) && is_owner(function, &owner))
+            return reason_named(&reason);
+    }
+    return VST_WAIT_NONE;
+}
+
+static vst_wait_reason reason_of_table(const waiting_function *function)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        piece owner = {table[i].owner, strlen(table[i].owner)};
+
+        if (is_owner(function, &owner) &&
+            is_among(&function->name, table[i].names))
+            return table[i].reason;
+    }
+    return VST_WAIT_NONE;
+}
+
+vst__waiter vst__waiter_of(const vst_definition *d, const char *more,
+                           size_t more_length)
+{
+    vst__waiter found = {.reason = VST_WAIT_NONE};
+    waiting_function function;
+
+    if (!reason_describe(d, &function))
+        return found;
+    if (more_length != 0)
+        found.reason = reason_of_project(&function, (piece){more, more_length});
+    if (found.reason == VST_WAIT_NONE)
+        found.reason = reason_of_table(&function);
+    found.is_around = function.is_python;
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
+        found.is_around |=
+            !function.is_python && is_equal(&function.owner, loops[i]);
+    return found;
 }

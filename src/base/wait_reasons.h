@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <vestige/record.h>
 #include <vestige/wire.h>
 
 /* Returns whether the language itself makes threads wait for this reason. */
@@ -14,10 +15,24 @@ static inline bool vst__wait_is_of_language(uint32_t reason)
            reason == VST_WAIT_OBJECT;
 }
 
-/* Returns the reason for which a function in C waits, by its name in a trace. A
- * function waits if its thread has nothing else to do until it returns.
- * Functions that compute and may wait a little (a file object's read(), any
- * write) have no reason: leaving them out would hide work. */
-vst_wait_reason vst__wait_reason_of(const char *name, size_t length);
+/* How the calls of a function wait. */
+typedef struct vst__waiter {
+    vst_wait_reason reason;
+    /* Other calls may run inside (an event loop's callbacks, what a Python
+     * function calls): only its own time is waiting. Else all of its time. */
+    bool is_around;
+} vst__waiter;
+
+/* A Python function whose own time in a call is shorter did not wait there: the
+ * call in C that waits was recorded, or there was nothing to wait for. */
+enum { VST_WAITED_NS = 1000000 };
+
+/* Returns for which reason a function waits, by its definition in a trace. A
+ * function waits if its thread has nothing else to do until the function
+ * returns. Functions that compute and may wait a little (a file object's
+ * read(), any write) have no reason: leaving them out would hide work. `more`
+ * has entries that a project adds (VST_MORE_WAITS_METADATA). */
+vst__waiter vst__waiter_of(const vst_definition *function, const char *more,
+                           size_t more_length);
 
 #endif

@@ -14,6 +14,12 @@ typedef struct task {
     uint32_t from;
 } task;
 
+/* The roots of one thread or of all. */
+typedef struct root_list {
+    uint32_t thread; /* 0: of several */
+    uint32_t first;
+} root_list;
+
 struct vst_contexts {
     vst_context *nodes;
     uint32_t count, unused;
@@ -22,7 +28,9 @@ struct vst_contexts {
     size_t top, waiting_capacity;
     task *tasks;
     size_t task_capacity;
-    uint32_t roots;
+    root_list *roots;
+    size_t root_count, root_capacity;
+    bool by_thread;
     uint32_t thread;
 
     vst_context_row *rows;
@@ -37,11 +45,17 @@ vst_status vst__contexts_create(vst_contexts **contexts)
     return *contexts != NULL ? VST_OK : VST_E_NOMEM;
 }
 
+void vst__contexts_by_thread(vst_contexts *contexts)
+{
+    contexts->by_thread = true;
+}
+
 void vst__contexts_destroy(vst_contexts *contexts)
 {
     if (contexts == NULL)
         return;
     free(contexts->nodes);
+    free(contexts->roots);
     free(contexts->waiting);
     free(contexts->tasks);
     free(contexts->rows);
@@ -183,6 +197,31 @@ static bool contexts_gather(vst_contexts *c, size_t depth, uint32_t *into)
     return true;
 }
 
+/* Returns the roots of a thread, or NULL if memory ran out. */
+static root_list *find_roots(vst_contexts *c, uint32_t thread)
+{
+    if (!c->by_thread)
+        thread = 0;
+    for (size_t i = 0; i < c->root_count; i++)
+        if (c->roots[i].thread == thread)
+            return &c->roots[i];
+    if (c->root_count == VST_CONTEXTS_THREADS) {
+        c->roots[c->root_count - 1].thread = 0;
+        return &c->roots[c->root_count - 1];
+    }
+    if (!VST_RESERVE(c->roots, c->root_count + 1, c->root_capacity))
+        return NULL;
+    c->roots[c->root_count] = (root_list){.thread = thread};
+    return &c->roots[c->root_count++];
+}
+
+static bool add_roots(vst_contexts *c, uint32_t thread, uint32_t list)
+{
+    root_list *roots = find_roots(c, thread);
+
+    return roots != NULL && contexts_merge(c, &roots->first, list);
+}
+
 /* Ends the waiting of all nodes, because no open span is left. */
 static bool gather_all(vst_contexts *c)
 {
@@ -195,7 +234,7 @@ static bool gather_all(vst_contexts *c)
     list = c->waiting[0];
     c->waiting[0] = 0;
     c->top = 0;
-    return list == 0 || contexts_merge(c, &c->roots, list);
+    return list == 0 || add_roots(c, c->thread, list);
 }
 
 /* Returns a node for a span, with the nodes that waited for it as children.
@@ -235,14 +274,13 @@ vst_status vst__contexts_add(vst_contexts *c, const vst_span *span,
     if (index == 0)
         return VST_E_NOMEM;
     if (span->flags & VST_SPAN_ASYNC) {
-        if (span->flags & VST_SPAN_ASYNC)
-            c->nodes[index].self_ns = 0;
-        return contexts_merge(c, &c->roots, index) ? VST_OK : VST_E_NOMEM;
+        c->nodes[index].self_ns = 0;
+        return add_roots(c, span->thread, index) ? VST_OK : VST_E_NOMEM;
     }
     if (c->thread != span->thread) {
-        c->thread = span->thread;
         if (!gather_all(c))
             return VST_E_NOMEM;
+        c->thread = span->thread;
     }
     if (!reserve_depth(c, span->depth) ||
         !contexts_gather(c, span->depth, &c->nodes[index].first))
@@ -300,27 +338,26 @@ static uint32_t contexts_sort(vst_contexts *c, uint32_t list)
     return c->family[0];
 }
 
-static bool contexts_add_row(vst_contexts *c, uint32_t index, uint32_t parent)
+static bool contexts_add_row(vst_contexts *c, uint32_t index, uint32_t parent,
+                             uint32_t thread)
 {
     if (!VST_RESERVE(c->rows, c->row_count + 1, c->row_capacity))
         return false;
-    c->rows[c->row_count++] = (vst_context_row){parent, c->nodes[index]};
+    c->rows[c->row_count++] =
+        (vst_context_row){parent, thread, c->nodes[index]};
     return true;
 }
 
-/* A task here is the rest of a list: if a node of the list has children, their
- * rows come before the rest. */
-vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
-                                size_t *count)
+/* Adds the rows of a list and of everything below. A task here is the rest of a
+ * list: if a node of the list has children, their rows come before the rest. */
+static bool add_rows(vst_contexts *c, const root_list *roots)
 {
     size_t waiting = 0;
     uint32_t *parents = NULL; /* parents of the waiting lists */
     size_t parent_capacity = 0;
-    bool failed = !gather_all(c);
-    uint32_t list = c->roots != 0 && !failed ? contexts_sort(c, c->roots) : 0;
-    uint32_t parent = 0;
+    uint32_t list = contexts_sort(c, roots->first), parent = 0;
+    bool failed = list == 0;
 
-    failed |= c->roots != 0 && list == 0;
     while (!failed && (list != 0 || waiting != 0)) {
         uint32_t at, *grown;
 
@@ -331,7 +368,7 @@ vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
         }
         at = list;
         list = c->nodes[at].next;
-        if (!contexts_add_row(c, at, parent)) {
+        if (!contexts_add_row(c, at, parent, roots->thread)) {
             failed = true;
         } else if (c->nodes[at].first != 0) {
             grown = vst__grow(parents, &parent_capacity, waiting + 1,
@@ -347,7 +384,17 @@ vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
         }
     }
     free(parents);
+    return !failed;
+}
+
+vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
+                                size_t *count)
+{
+    bool is_whole = gather_all(c);
+
+    for (size_t i = 0; is_whole && i < c->root_count; i++)
+        is_whole = c->roots[i].first == 0 || add_rows(c, &c->roots[i]);
     *rows = c->rows;
     *count = c->row_count;
-    return failed ? VST_E_NOMEM : VST_OK;
+    return is_whole ? VST_OK : VST_E_NOMEM;
 }

@@ -31,6 +31,10 @@ typedef struct vst_context {
 } vst_context;
 
 vst_status vst__contexts_create(vst_contexts **contexts);
+/* Call before the first span: threads get trees of their own. From thread
+ * VST_CONTEXTS_THREADS on, all further threads share the last tree. */
+void vst__contexts_by_thread(vst_contexts *contexts);
+enum { VST_CONTEXTS_THREADS = 256 };
 void vst__contexts_destroy(vst_contexts *contexts);
 
 /* Adds a span; call in the order of a replay. A span that is VST_SPAN_ASYNC
@@ -44,6 +48,7 @@ vst_status vst__contexts_leave(vst_contexts *contexts, uint32_t depth);
 /* A node of the finished tree. */
 typedef struct vst_context_row {
     uint32_t parent; /* 1 + index of the parent's row; 0: a root */
+    uint32_t thread; /* the tree's, by thread; 0: of several */
     vst_context node;
 } vst_context_row;
 

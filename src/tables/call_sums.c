@@ -75,7 +75,9 @@ void vst__call_sums_free(vst__sums *sums)
     COLUMN(I32_OR_NULL, imported, imports, key)                                \
     /* id of the module's code */                                              \
     COLUMN(I32_UNLESS_0, module, imports ? above : 0)                          \
-    COLUMN(I32_OR_NULL, awaits, waits, above) /* vst_task_awaits */
+    COLUMN(I32_OR_NULL, awaits, waits, above) /* vst_task_awaits */            \
+    /* of a tree by thread; null: of several threads */                        \
+    COLUMN(I32_UNLESS_0, thread, row->thread)
 
 /* A function whose calls raise this often is shown even if its calls are short.
  */
@@ -100,9 +102,10 @@ static void keep_long(const vst__call_sums *own, int64_t min_ns, bool *kept)
     }
 }
 
-static void call_sums_put_call(vst__batch *batch, const vst_context *node,
+static void call_sums_put_call(vst__batch *batch, const vst_context_row *row,
                                uint32_t parent)
 {
+    const vst_context *node = &row->node;
     bool waits = is_wait(node), imports = !waits && node->key != 0;
     uint32_t key = node->key & KEY_MASK, above = node->key >> KEY_BITS;
 
@@ -128,7 +131,7 @@ static void put_calls(vst__filling *filling)
 
         if (!kept[i] || (parent != 0 && places[parent] == 0))
             continue;
-        call_sums_put_call(batch, &own->rows[i].node, places[parent]);
+        call_sums_put_call(batch, &own->rows[i], places[parent]);
         places[i + 1] = (uint32_t)batch->rows;
     }
     free(places);

@@ -10,17 +10,19 @@ enum { UNKNOWN = VST_GENERATIONS - 1 };
 /* ---- adding up ----------------------------------------------------------- */
 
 static void read_arguments(const vst_span *span, int64_t *generation,
-                           int64_t *collected, int64_t *uncollectable)
+                           int64_t *collected, int64_t *uncollectable,
+                           int64_t *examined)
 {
     vst__json_part members = {span->args, span->args_len}, key, value;
     const char *at = span->args;
 
-    *generation = *collected = *uncollectable = -1;
+    *generation = *collected = *uncollectable = *examined = -1;
     while (span->args_len != 0 &&
            vst__json_next_member(members, &at, &key, &value)) {
         static const char *const names[] = {"\"generation\"", "\"collected\"",
-                                            "\"uncollectable\""};
-        int64_t *const to[] = {generation, collected, uncollectable};
+                                            "\"uncollectable\"",
+                                            "\"examined\""};
+        int64_t *const to[] = {generation, collected, uncollectable, examined};
 
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
             if (key.count == strlen(names[i]) &&
@@ -45,10 +47,10 @@ static void collections_note_long(vst__collection_sums *sums,
 void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span)
 {
     int64_t ns = span->end_ns - span->start_ns;
-    int64_t generation, collected, uncollectable;
+    int64_t generation, collected, uncollectable, examined;
     vst__collection one;
 
-    read_arguments(span, &generation, &collected, &uncollectable);
+    read_arguments(span, &generation, &collected, &uncollectable, &examined);
     if (generation < 0 || generation >= UNKNOWN)
         generation = UNKNOWN;
     sums->of[generation].count++;
@@ -57,6 +59,7 @@ void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span)
         sums->of[generation].longest_ns = ns;
     sums->of[generation].collected += collected > 0 ? collected : 0;
     sums->of[generation].uncollectable += uncollectable > 0 ? uncollectable : 0;
+    sums->of[generation].examined += examined > 0 ? examined : 0;
     one = (vst__collection){span->start_ns, ns, span->thread,
                             (unsigned)generation, collected};
     collections_note_long(sums, &one);
@@ -70,7 +73,9 @@ void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span)
     COLUMN(I64, total_ns, sums->of[i].ns)                                      \
     COLUMN(I64, longest_ns, sums->of[i].longest_ns)                            \
     COLUMN(I64, collected, sums->of[i].collected)                              \
-    COLUMN(I64, uncollectable, sums->of[i].uncollectable)
+    COLUMN(I64, uncollectable, sums->of[i].uncollectable)                      \
+    /* objects that were looked at, of collections that say so */              \
+    COLUMN(I64, examined, sums->of[i].examined)
 
 static void put_collections(vst__filling *filling)
 {

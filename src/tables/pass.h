@@ -32,6 +32,7 @@ typedef struct vst__table_options {
     int64_t min_ns;    /* shorter rows of `calls` are left out */
     bool spread;       /* `functions` says how much calls differ */
     bool fold_imports; /* `calls` has no frames of the import system */
+    bool by_thread;    /* `calls` has a tree for each thread */
     bool awaits;       /* `calls` has leaves for waits of tasks */
     /* `blocked_steps` has steps of at least this duration */
     int64_t blocked_ns;

@@ -157,7 +157,7 @@ static vst_status add_one(vst__sums *self, const vst_span *span)
         sums_estimate(self, span, mark, timed, self_ns);
     if (self->wanted & VST_SUMS_THREADS && !beside &&
         !(mark & VST_MARK_LEFT_OUT))
-        status = vst__thread_sums_add(self, span, mark, self_ns);
+        status = vst__thread_sums_add(self, span, mark, self_ns, ran_ns);
     if (status == VST_OK && mark & (VST_MARK_LEFT_OUT | VST_MARK_NO_TIME))
         return self->calls.tree != NULL && !beside
                    ? vst__contexts_leave(self->calls.tree, span->depth)
@@ -260,11 +260,14 @@ static vst_status sums_begin(vst__sums *self)
     if (status == VST_OK && self->wanted & VST_SUMS_FUNCTIONS)
         status = vst__function_sums_begin(self);
     self->has_running =
-        self->functions.of != NULL && vst__trace_has_switches(self->trace);
+        self->wanted & (VST_SUMS_FUNCTIONS | VST_SUMS_THREADS) &&
+        vst__trace_has_switches(self->trace);
     if (status == VST_OK && self->wanted & VST_SUMS_THREADS)
         status = vst__thread_sums_begin(self);
     if (status == VST_OK && self->wanted & VST_SUMS_CALLS)
         status = vst__contexts_create(&self->calls.tree);
+    if (self->calls.tree != NULL && self->options->by_thread)
+        vst__contexts_by_thread(self->calls.tree);
     if (status == VST_OK && self->wanted & VST_SUMS_DURATIONS)
         status = vst__duration_sums_begin(self);
     return status;
@@ -308,7 +311,7 @@ void vst__sums_free(vst__sums *self)
     vst__call_sums_free(self);
     vst__thread_sums_free(self);
     vst__duration_sums_free(self);
-    vst__histogram_free(&self->steps.all);
+    vst__step_sums_free(&self->steps);
     vst__repeat_sums_free(&self->repeats);
     vst__exception_sums_free(&self->exceptions);
     vst__estimates_free(&self->estimates);

@@ -110,7 +110,7 @@ typedef struct vst__thread_sums {
     struct vst__own_time *own;
     vst_id *spent;
     size_t spent_count;
-    unsigned char *reasons; /* by definition id: a vst_wait_reason */
+    struct vst__waiter *waiters; /* by definition id */
     struct vst__waited {
         uint64_t calls;
         int64_t ns;
@@ -132,7 +132,7 @@ typedef struct vst__collection {
 typedef struct vst__collection_sums {
     struct {
         uint64_t count;
-        int64_t ns, longest_ns, collected, uncollectable;
+        int64_t ns, longest_ns, collected, uncollectable, examined;
     } of[VST_GENERATIONS];
     vst__collection longest[VST_LONG_COLLECTIONS]; /* the longest first */
     size_t count;
@@ -142,15 +142,21 @@ typedef struct vst__collection_sums {
 
 enum { VST_LONG_STEPS = 8 };
 
-/* Steps of event loops; a step of 50 ms or more blocks the loop. */
-typedef struct vst__step_sums {
+/* Steps of the event loop of a thread; a step of 50 ms or more blocks it. */
+struct vst__loop_steps {
+    uint32_t thread;
     uint64_t count, blocking;
     int64_t blocking_ns;
     vst__histogram all;
     struct vst__long_step {
         int64_t start_ns, ns;
-        uint32_t thread;
-    } longest[VST_LONG_STEPS]; /* steps that block a loop, the longest first */
+    } longest[VST_LONG_STEPS]; /* steps that block the loop, the longest first
+                                */
+};
+
+typedef struct vst__step_sums {
+    struct vst__loop_steps *of;
+    size_t count, capacity;
 } vst__step_sums;
 
 /* The durations of a function's calls. */
@@ -213,7 +219,7 @@ typedef struct vst__sums {
     bool has_asked, is_read;
     bool has_untimed; /* a function has VST_MARK_NO_TIME */
     bool grows; /* the trace is still growing: no call stands for others */
-    bool has_running; /* functions have running times */
+    bool has_running; /* calls have running times */
     vst__own_times own;
     vst__own_times ran; /* own running times of calls */
     /* time that counts for nobody, inside the open calls */
@@ -283,7 +289,8 @@ void vst__awaits_free(vst__awaits *awaits);
 
 vst_status vst__thread_sums_begin(vst__sums *sums);
 vst_status vst__thread_sums_add(vst__sums *sums, const vst_span *span,
-                                unsigned char mark, int64_t self_ns);
+                                unsigned char mark, int64_t self_ns,
+                                int64_t ran_ns);
 vst_status vst__thread_sums_add_pause(vst__sums *sums, const vst_wait *wait);
 /* Ends the thread that was read. missing_ns: how much longer the thread was in
  * calls than is recorded. */
@@ -292,6 +299,7 @@ void vst__thread_sums_free(vst__sums *sums);
 
 void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span);
 vst_status vst__step_sums_add(vst__step_sums *sums, const vst_span *span);
+void vst__step_sums_free(vst__step_sums *sums);
 
 vst_status vst__duration_sums_begin(vst__sums *sums);
 vst_status vst__duration_sums_add(vst__sums *sums, const vst_span *span);

@@ -128,6 +128,7 @@ typedef struct vst__table {
     TABLE(tree_events)                                                         \
     TABLE(activities)                                                          \
     TABLE(gil_holders)                                                         \
+    TABLE(lock_waits)                                                          \
     TABLE(chosen_spans)                                                        \
     TABLE(memory_events)                                                       \
     TABLE(recorded_stacks)

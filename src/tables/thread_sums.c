@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "base/wait_reasons.h"
+#include "replay/named_waits.h"
 #include "tables/sums.h"
 
 typedef struct vst__own_time {
@@ -12,20 +12,6 @@ typedef struct vst__own_time {
 } own_time;
 
 /* ---- adding up ----------------------------------------------------------- */
-
-static unsigned char *reasons_of(const vst_trace *trace, vst_id max)
-{
-    unsigned char *reasons = calloc((size_t)max + 1, 1);
-
-    for (vst_id id = 1; reasons != NULL && id <= max; id++) {
-        const vst_definition *d = vst_trace_definition(trace, id);
-
-        if (d != NULL && d->kind == VST_DEF_NATIVE)
-            reasons[id] =
-                (unsigned char)vst__wait_reason_of(d->name, d->name_len);
-    }
-    return reasons;
-}
 
 vst_status vst__thread_sums_begin(vst__sums *sums)
 {
@@ -38,9 +24,9 @@ vst_status vst__thread_sums_begin(vst__sums *sums)
     own->own = calloc(count, sizeof *own->own);
     own->spent = calloc(count, sizeof *own->spent);
     own->waited = calloc(count, sizeof *own->waited);
-    own->reasons = reasons_of(sums->trace, sums->max);
+    own->waiters = vst__named_waits(sums->trace, sums->max);
     return own->own != NULL && own->spent != NULL && own->waited != NULL &&
-                   own->reasons != NULL
+                   own->waiters != NULL
                ? VST_OK
                : VST_E_NOMEM;
 }
@@ -50,7 +36,7 @@ void vst__thread_sums_free(vst__sums *sums)
     free(sums->threads.of);
     free(sums->threads.own);
     free(sums->threads.spent);
-    free(sums->threads.reasons);
+    free(sums->threads.waiters);
     free(sums->threads.waited);
 }
 
@@ -126,10 +112,32 @@ static void add_outermost(vst__thread_sum *sum, const vst_span *span)
         sum->gil_ns += span->gil_ns;
 }
 
+/* Returns whether the own time of a call of such a function was waiting. */
+static bool is_waiting(const vst__waiter *waiter, int64_t self_ns)
+{
+    return !waiter->is_around || waiter->reason == VST_WAIT_SPIN ||
+           self_ns >= VST_WAITED_NS;
+}
+
+/* Returns how long a call waited by itself; 0 if that is not known. */
+static int64_t own_waiting(const vst_span *span, const vst__waiter *waiter,
+                           int64_t self_ns, int64_t ran_ns)
+{
+    int64_t waiting = vst_span_waiting(span);
+
+    if (!is_waiting(waiter, self_ns))
+        return 0;
+    if (waiter->is_around && waiting > self_ns - ran_ns)
+        waiting = self_ns - ran_ns;
+    return waiting > 0 ? waiting : 0;
+}
+
 vst_status vst__thread_sums_add(vst__sums *sums, const vst_span *span,
-                                unsigned char mark, int64_t self_ns)
+                                unsigned char mark, int64_t self_ns,
+                                int64_t ran_ns)
 {
     vst__thread_sums *own = &sums->threads;
+    const vst__waiter *waiter = &own->waiters[span->id];
     bool is_new = !(span->flags & VST_SPAN_RESUMED);
     vst__thread_sum *sum;
 
@@ -143,9 +151,10 @@ vst_status vst__thread_sums_add(vst__sums *sums, const vst_span *span,
     }
     if (span->parent == 0)
         add_outermost(sum, span);
-    if (own->reasons[span->id] != VST_WAIT_NONE && vst_span_waiting(span) > 0)
-        sum->waited_ns[own->reasons[span->id]] += vst_span_waiting(span);
-    if (mark & VST_MARK_WAITS) {
+    if (waiter->reason != VST_WAIT_NONE)
+        sum->waited_ns[waiter->reason] +=
+            own_waiting(span, waiter, self_ns, ran_ns);
+    if (mark & VST_MARK_WAITS && is_waiting(waiter, self_ns)) {
         sum->waiting_ns += self_ns;
         own->waited[span->id].calls += is_new;
         own->waited[span->id].ns += self_ns;

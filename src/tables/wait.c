@@ -1,9 +1,9 @@
 /* The table of waits: recorded waits, and calls of functions that only wait
- * (base/wait_reasons.h), in the order in which they end. One thread at a time.
+ * (replay/named_waits.h), in the order in which they end. One thread at a time.
  */
 #include <stdlib.h>
 
-#include "base/wait_reasons.h"
+#include "replay/named_waits.h"
 #include "tables/table.h"
 
 #define WAIT_COLUMNS(COLUMN)                                                   \
@@ -18,26 +18,6 @@
     COLUMN(I64, duration_ns, wait->end_ns - wait->start_ns)                    \
     COLUMN(I64_OR_NULL, waiting_ns, waiting_ns != NULL, *waiting_ns)           \
     COLUMN(I32_UNLESS_0, holder, wait->holder)
-
-/* Finds the reasons by definition id, up to filling->pass->defined_max: a
- * vst_wait_reason each. */
-static vst_status find_reasons(vst__filling *filling)
-{
-    const vst_trace *trace = filling->pass->trace;
-    uint8_t *reasons = calloc((size_t)filling->pass->defined_max + 1, 1);
-
-    if (reasons == NULL)
-        return VST_E_NOMEM;
-    for (size_t i = 0; i < trace->definition_count; i++) {
-        const vst_definition *d = &trace->definitions[i];
-
-        if (d->kind == VST_DEF_NATIVE)
-            reasons[trace->definition_ids[i]] =
-                (uint8_t)vst__wait_reason_of(d->name, d->name_len);
-    }
-    filling->own = reasons;
-    return VST_OK;
-}
 
 /* waiting_ns is NULL if it is unknown. */
 static vst_status wait_put(vst__filling *filling, const vst_wait *wait,
@@ -57,7 +37,7 @@ static vst_status add_wait(void *ctx, const vst_wait *wait)
 static vst_status add_call(void *ctx, const vst_span *span)
 {
     vst__filling *filling = ctx;
-    const uint8_t *reasons = filling->own;
+    const vst__waiter *waiters = filling->own;
     int64_t waiting_ns = vst_span_waiting(span);
     vst_wait wait = {.serial = span->serial,
                      .id = span->id,
@@ -66,9 +46,10 @@ static vst_status add_call(void *ctx, const vst_span *span)
                      .end_ns = span->end_ns};
 
     if (span->id > filling->pass->defined_max ||
-        reasons[span->id] == VST_WAIT_NONE)
+        waiters[span->id].reason == VST_WAIT_NONE ||
+        waiters[span->id].is_around)
         return VST_OK;
-    wait.reason = reasons[span->id];
+    wait.reason = waiters[span->id].reason;
     return wait_put(filling, &wait, waiting_ns >= 0 ? &waiting_ns : NULL);
 }
 
@@ -84,7 +65,10 @@ static vst_status wait_begin(vst__filling *filling)
     status = vst__names_add(filling, names, VST_WAIT_REASONS);
     if (status == VST_OK)
         status = vst__replayed_begin(filling, &sink, 0);
-    return status == VST_OK ? find_reasons(filling) : status;
+    if (status == VST_OK)
+        filling->own =
+            vst__named_waits(filling->pass->trace, filling->pass->defined_max);
+    return status == VST_OK && filling->own == NULL ? VST_E_NOMEM : status;
 }
 
 static void wait_end(vst__filling *filling)

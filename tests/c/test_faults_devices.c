@@ -101,8 +101,8 @@ static vst_status make_others(vst_trace *trace)
 static vst_status add_up(vst_trace *trace)
 {
     static const char *const names[] = {
-        "device_sums", "device_uses", "device_gaps", "averages",
-        "contexts",    "events",      "activities",  "gil_holders"};
+        "device_sums", "device_uses", "device_gaps", "averages",  "contexts",
+        "events",      "activities",  "gil_holders", "lock_waits"};
     enum { COUNT = sizeof names / sizeof names[0] };
     const vst__table_options options = {.shapes = true, .overloads = true};
     const vst__table *tables[COUNT];

@@ -507,6 +507,18 @@ static void threads_keep_apart(void)
             CHECK(waits[i].thread != waits[j].thread);
 }
 
+static vst__waiter waiter_of(vst_definition_kind kind, const char *name,
+                             const char *file, const char *more)
+{
+    const vst_definition d = {.kind = kind,
+                              .name = name,
+                              .name_len = (uint32_t)strlen(name),
+                              .file = file,
+                              .file_len = (uint32_t)strlen(file)};
+
+    return vst__waiter_of(&d, more, strlen(more));
+}
+
 static void functions_that_wait_are_known_by_name(void)
 {
     static const struct {
@@ -516,6 +528,7 @@ static void functions_that_wait_are_known_by_name(void)
         {"<built-in function sleep>", VST_WAIT_SLEEP},
         {"<built-in function waitpid>", VST_WAIT_CHILD},
         {"<built-in function read>", VST_WAIT_IO},
+        {"<built-in function sched_yield>", VST_WAIT_SPIN},
         {"<built-in method acquire of _thread.lock object>", VST_WAIT_LOCK},
         {"<built-in method recv of _socket.socket object>", VST_WAIT_IO},
         {"<built-in method read of _io.FileIO object>", VST_WAIT_NONE},
@@ -529,10 +542,50 @@ static void functions_that_wait_are_known_by_name(void)
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        CHECK_INT(vst__wait_reason_of(known[i].name, strlen(known[i].name)),
+        CHECK_INT(waiter_of(VST_DEF_NATIVE, known[i].name, "", "").reason,
                   known[i].reason);
     CHECK_TEXT(vst_wait_reason_name(VST_WAIT_GIL), "gil");
     CHECK_TEXT(vst_wait_reason_name(VST_WAIT_REASONS), "");
+}
+
+static void only_own_time_around_other_calls_is_waiting(void)
+{
+    const char *loop =
+        "<built-in method run_until_complete of uvloop.loop.Loop object>";
+    const char *runners = "/usr/lib/python3.12/asyncio/runners.py";
+
+    CHECK_INT(waiter_of(VST_DEF_NATIVE, loop, "", "").reason, VST_WAIT_IO);
+    CHECK(waiter_of(VST_DEF_NATIVE, loop, "", "").is_around);
+    CHECK_INT(waiter_of(VST_DEF_PYTHON, "Runner.run", runners, "").reason,
+              VST_WAIT_IO);
+    CHECK(waiter_of(VST_DEF_PYTHON, "Runner.run", runners, "").is_around);
+    CHECK_INT(waiter_of(VST_DEF_PYTHON, "Runner.run", "runners.py", "").reason,
+              VST_WAIT_NONE);
+    CHECK_INT(waiter_of(VST_DEF_PYTHON, "sleep", "a.py", "").reason,
+              VST_WAIT_NONE);
+    CHECK(!waiter_of(VST_DEF_NATIVE, "<built-in function sleep>", "", "")
+               .is_around);
+}
+
+static void a_project_adds_functions_that_wait(void)
+{
+    const char *more = "io own.Bus recv;spin ring/buffer.py Ring.get;nonsense;"
+                       ";lock take;gil sleep;sleep a.py";
+    const char *recv = "<built-in method recv of own.Bus object>";
+
+    CHECK_INT(waiter_of(VST_DEF_NATIVE, recv, "", more).reason, VST_WAIT_IO);
+    CHECK_INT(waiter_of(VST_DEF_NATIVE, recv, "", "").reason, VST_WAIT_NONE);
+    CHECK_INT(
+        waiter_of(VST_DEF_PYTHON, "Ring.get", "/a/ring/buffer.py", more).reason,
+        VST_WAIT_SPIN);
+    CHECK_INT(
+        waiter_of(VST_DEF_NATIVE, "<built-in function take>", "", more).reason,
+        VST_WAIT_LOCK);
+    CHECK_INT(
+        waiter_of(VST_DEF_NATIVE, "<built-in function sleep>", "", more).reason,
+        VST_WAIT_SLEEP);
+    CHECK_INT(waiter_of(VST_DEF_PYTHON, "take", "own.py", more).reason,
+              VST_WAIT_NONE);
 }
 
 int main(void)
@@ -550,5 +603,7 @@ int main(void)
     TEST(hooks_are_gone_after_the_stop);
     TEST(threads_keep_apart);
     TEST(functions_that_wait_are_known_by_name);
+    TEST(only_own_time_around_other_calls_is_waiting);
+    TEST(a_project_adds_functions_that_wait);
     return checks_end();
 }

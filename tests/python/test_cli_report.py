@@ -15,9 +15,8 @@ import vestige
 from conftest import COMMAND
 from on_terminal import on_terminal
 from vestige import cli
-from vestige.base.terminal import UNBOUNDED
-from vestige.cli.report import end as report_end
-from vestige.cli.report.data import Data, Named
+from vestige.cli.report.data import Data, Named, Node
+from vestige.cli.report.sections import Sections
 
 pytestmark = pytest.mark.any_python
 
@@ -106,7 +105,9 @@ def test_the_end_of_a_run_is_one_screen(traced):
     assert re.fullmatch(r"[\d.]+ m?s, [\d,]+ calls, 2 threads", lines[0])
     text = traced.said.stderr
     assert "\033" not in text
-    assert re.search(r"^threads: MainThread [\d.]+ m?s( \(.* waiting\))?, a worker ", text, re.MULTILINE)
+    assert re.search(r"^MainThread, [\d.]+ m?s$", text, re.MULTILINE)
+    assert re.search(r"^other threads, the busiest first:\n  a worker: worked [\d.]+ .?s", text, re.MULTILINE)
+    assert re.search(r"^trace [\d.]+ .iB, recording took about [\d.]+ .?s \(\d+%\)", text, re.MULTILINE)
     assert re.search(r"^\d+ garbage collections?: [\d.]+ .s, [\d.]+% of the time$", text, re.MULTILINE)
     assert lines[-3].startswith("vestige report t.vst")
     assert lines[-1] == "vestige export t.vst -o t.json.gz   # open it at ui.perfetto.dev"
@@ -131,17 +132,33 @@ def test_the_end_of_a_run_is_as_wide_as_the_terminal(traced):
     assert all(len(line) <= 80 for line in lines[:-1])
 
 
-def test_the_line_about_threads_names_all_that_there_is_room_for():
-    def line(count, width):
-        data = Data()
-        row = SimpleNamespace(self_ns=93_500_000, waiting_ns=13_100_000, first_ns=0)
-        data.threads = [Named(row, name=f"thread {n}") for n in range(count)]
-        return report_end._threads(data, width)
+def test_the_report_after_a_run_and_the_tree_show_the_same_lines(traced):
+    """With the same times and percentages, waits where they happen."""
+    at_end = traced.said.stderr.splitlines()
+    tree = traced.vestige("report", "t.vst", "--tree").stdout.splitlines()[1:]
+    assert len(tree) > 5 and at_end[at_end.index(tree[0]) :][: len(tree)] == tree
 
-    one = "thread {} 93.5 ms (13.1 ms waiting)".format
-    assert line(2, UNBOUNDED) == f"threads: {one(0)}, {one(1)}"
-    assert line(2, 78) == f"threads: {one(0)}, 1 more"
-    assert line(10, UNBOUNDED) == "threads: " + ", ".join(map(one, range(8))) + ", 2 more"
+
+def test_other_threads_are_listed_by_their_work_the_busiest_first():
+    def lines(count, width):
+        data = Data()
+        rows = [
+            SimpleNamespace(pid=1, thread=n, tid=n, self_ns=(n + 90) * 10**6, waiting_ns=80 * 10**6, first_ns=0,
+                            last_ns=10**9, top_shown="f")
+            for n in range(1, count + 1)
+        ]  # fmt: skip
+        data.threads = [Named(row, name=f"thread {row.thread}") for row in rows]
+        data.trees = {(1, 1): Node()}
+        facts = [{"pid": 1, "start_ns": 0, "end_ns": 10**9, "complete_ns": 0, "dropped": 0}]
+        return Sections(data, facts)._thread_lines(width)
+
+    assert lines(1, 80) == []
+    assert lines(3, 80)[1:] == [
+        "  thread 3: worked 13.0 ms, waited 80.0 ms, most in f",
+        "  thread 2: worked 12.0 ms, waited 80.0 ms, most in f",
+    ]
+    assert len(lines(10, 80)) == 10 and lines(12, 80)[-1] == "  3 more threads: worked 39.0 ms together"
+    assert all(len(line) <= 30 for line in lines(5, 30)[1:])
 
 
 def test_the_end_of_a_run_folds_libraries_and_recursion(traced):

@@ -167,7 +167,7 @@ def test_a_device_without_launches_is_idle_without_a_reason(tmp_path):
     for number in range(ROUNDS):
         work.activity(KERNEL, "gemm", 10_000 * number, 10_000 * number + 4_000, correlation=0)
     (finding,) = idle(write(tmp_path / "t.vst", work))
-    assert finding["text"].endswith("; its launches are not in the trace.")
+    assert "; its launches are not in the trace." in finding["text"]
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,10 @@ def test_a_program_that_is_installed_is_the_users_own_if_nothing_else_is():
     launcher, stdlib = python("<module>", "/v/bin/tool"), python("run", "/v/lib/python3.12/runpy.py")
     mine = python("test", "/project/test.py")
     assert classify([stdlib, tool, other], {"vestige.command": ["-m", "tool.cli"]})[0] == [LIBRARY, OWN, LIBRARY]
-    assert classify([launcher, tool, other], {"vestige.command": ["/v/bin/tool"]})[0] == [OWN, OWN, LIBRARY]
+    assert classify([launcher, tool, other], {"vestige.command": ["/v/bin/tool"]})[0] == [FOLLOWS, OWN, LIBRARY]
+    script = [python("<module>", "/v/bin/own"), python("work", "/v/bin/own"), other]
+    assert classify(script, {"vestige.command": ["/v/bin/own"]})[0] == [OWN, OWN, LIBRARY]
+    assert classify([launcher, mine, other], {"vestige.command": ["/v/bin/tool"]})[0] == [FOLLOWS, OWN, LIBRARY]
     assert classify([stdlib, tool, mine], {"vestige.command": ["-m", "tool"]})[0] == [LIBRARY, LIBRARY, OWN]
     assert classify([stdlib], {"vestige.command": ["-m", "runpy"]})[0] == [OWN]
 

@@ -96,6 +96,8 @@ main()
         "include": None,
         "exclude": None,
         "only": ("f*",),
+        "waits": None,
+        "spins": True,
         "max_depth": 7,
         "min_duration_ns": 10_000,
         "qualified_names": True,

@@ -21,6 +21,7 @@ TABLES = (
     "tree_events",
     "activities",
     "gil_holders",
+    "lock_waits",
     "averages",
     "contexts",
     "left_out",

@@ -38,6 +38,7 @@ OF_ALL_THREADS = (
     "device_uses",
     "device_gaps",
     "gil_holders",
+    "lock_waits",
     "left_out",
 )
 STREAMS = (

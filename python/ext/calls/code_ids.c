@@ -6,6 +6,7 @@
 #include "calls/ids.h"
 
 #include "base/own_code.h"
+#include "base/wait_reasons.h"
 #include "calls/budget.h"
 #include "calls/engine.h"
 #include "compat_py311.h"
@@ -194,6 +195,31 @@ static bool is_of_work_item(const char *file, uint32_t length, PyObject *name)
             PyUnicode_CompareWithASCIIString(name, "run") == 0);
 }
 
+static bool is_spin_of(const vst_definition *definition, const char *entry)
+{
+    return vst__waiter_of(definition, entry, strlen(entry)).reason ==
+           VST_WAIT_SPIN;
+}
+
+bool vpy_is_left_out_spin(const vst_definition *definition)
+{
+    const vpy_options *options = &state->tracer->options;
+    bool spins = !options->spins && is_spin_of(definition, "");
+
+    if (options->spins || options->waits == NULL)
+        return spins;
+    for (Py_ssize_t i = 0; !spins && i < PyTuple_GET_SIZE(options->waits);
+         i++) {
+        const char *entry =
+            PyUnicode_AsUTF8(PyTuple_GET_ITEM(options->waits, i));
+        if (entry == NULL)
+            PyErr_Clear();
+        else
+            spins = is_spin_of(definition, entry);
+    }
+    return spins;
+}
+
 /* ---- giving an id ------------------------------------------------------ */
 
 static uint32_t code_ids_define(PyCodeObject *code)
@@ -211,6 +237,7 @@ static uint32_t code_ids_define(PyCodeObject *code)
 
     if (name != NULL && file != NULL &&
         code_ids_is_wanted(definition.file, definition.file_len) &&
+        !vpy_is_left_out_spin(&definition) &&
         !vpy_code_is_runner((PyObject *)code)) {
         vst_id id;
         definition.file_skip =

@@ -152,6 +152,9 @@ VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
                                PyObject *result, const vpy_iframe *frame,
                                bool waits);
 
+/* Returns whether the recording leaves out this function because it spins. */
+bool vpy_is_left_out_spin(const vst_definition *definition);
+
 /* ---- C functions: native_ids.c ------------------------------------------ */
 
 bool vpy_native_ids_begin(vpy_tracer *tracer);

@@ -279,8 +279,9 @@ static vst_id define_named(const char *method, const char *class, bool on_type,
     }
     definition.name_len =
         (uint32_t)(length < (int)sizeof label ? length : (int)sizeof label - 1);
-    if (vst_recording_define_id(state->tracer->recording, &definition, &id) !=
-        VST_OK)
+    if (vpy_is_left_out_spin(&definition) ||
+        vst_recording_define_id(state->tracer->recording, &definition, &id) !=
+            VST_OK)
         id = 0;
     vpy_budget_define(id, true);
     return id;

@@ -38,6 +38,7 @@ void vpy_options_clear(vpy_options *options)
     Py_CLEAR(options->exclude);
     Py_CLEAR(options->record_args);
     Py_CLEAR(options->only);
+    Py_CLEAR(options->waits);
 }
 
 /* The recorder calls this function with a thread's first record, and after
@@ -247,6 +248,7 @@ vst_status vpy_tracer_make(vst_recording *recording,
     static const vpy_options usual = {.with_stack = true,
                                       .c_functions = true,
                                       .qualified_names = true,
+                                      .spins = true,
                                       .engine = "auto"};
     const vpy_options *options =
         context->options != NULL ? context->options : &usual;
@@ -262,6 +264,7 @@ vst_status vpy_tracer_make(vst_recording *recording,
     Py_XINCREF(tracer->options.exclude);
     Py_XINCREF(tracer->options.record_args);
     Py_XINCREF(tracer->options.only);
+    Py_XINCREF(tracer->options.waits);
     status = vst_matcher_create(&tracer->matcher);
     if (status == VST_OK)
         status = tracer_start(tracer);

@@ -24,12 +24,14 @@ typedef struct vpy_options {
     /* Tuples of function names, or NULL: */
     PyObject *record_args; /* record arguments and results of these functions */
     PyObject *only;        /* record calls only inside these functions */
-    const char *engine;    /* the name of an engine, or "auto" */
-    bool raises;           /* a trigger waits for exceptions */
-    bool exceptions;       /* marks where exceptions are raised */
-    bool qualified_names;  /* show Python functions as `C.f` instead of `f` */
-    bool sched;            /* record waits for the GIL */
-    double budget;         /* share of CPU time for recording, 0: no limit */
+    PyObject *waits;    /* entries of functions that wait, see wait_reasons.h */
+    bool spins;         /* functions that spin */
+    const char *engine; /* the name of an engine, or "auto" */
+    bool raises;        /* a trigger waits for exceptions */
+    bool exceptions;    /* marks where exceptions are raised */
+    bool qualified_names; /* show Python functions as `C.f` instead of `f` */
+    bool sched;           /* record waits for the GIL */
+    double budget;        /* share of CPU time for recording, 0: no limit */
     /* cost of a call, as measured before the start */
     double budget_python_ns, budget_native_ns;
     bool is_bounded; /* the file drops old records */

@@ -129,7 +129,7 @@ static PyObject *growing_function(PyObject *object, PyObject *number)
             : NULL;
     if (d == NULL)
         Py_RETURN_NONE;
-    return vpy_trace_function(d);
+    return vpy_trace_function(vst__growing_trace(self->handle), d);
 }
 
 PyDoc_STRVAR(info_doc, "info()\n--\n\nCurrent facts about the file.");

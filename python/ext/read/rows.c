@@ -96,6 +96,7 @@ int vpy_record_add(PyObject *module, const vpy_record *record)
          described.n_in_sequence++)
         fields[described.n_in_sequence].name =
             record->fields[described.n_in_sequence];
+    described.n_in_sequence -= record->hidden;
     *record->type = PyStructSequence_NewType(&described);
     return *record->type != NULL ? PyModule_AddType(module, *record->type) : -1;
 }

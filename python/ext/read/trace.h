@@ -63,7 +63,7 @@ PyObject *vpy_trace_add_devices(PyObject *facts, const vst_trace *handle);
 PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
 int vpy_trace_names_init(PyObject *module);
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused);
-PyObject *vpy_trace_function(const vst_definition *d);
+PyObject *vpy_trace_function(const vst_trace *trace, const vst_definition *d);
 PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
 
 /* exports.c: methods, and functions of the module. */

@@ -4,17 +4,22 @@
 #include "read/trace.h"
 
 #include "replay/imports.h"
+#include "replay/named_waits.h"
 
 /* ---- functions ----------------------------------------------------------- */
 
 static const char *const function_fields[] = {"kind",       "name", "file",
-                                              "shown_file", "line", NULL};
+                                              "shown_file", "line", "waits_for",
+                                              "only_waits", NULL};
 static const char *const definition_fields[] = {"kind", "name", NULL};
-static const vpy_record function = {"vestige._core.Function", function_fields,
-                                    &vpy_reading.trace_names.function};
-static const vpy_record definition = {"vestige._core.Definition",
-                                      definition_fields,
-                                      &vpy_reading.trace_names.definition};
+static const vpy_record function = {.name = "vestige._core.Function",
+                                    .fields = function_fields,
+                                    .hidden = 2,
+                                    .type = &vpy_reading.trace_names.function};
+static const vpy_record definition = {.name = "vestige._core.Definition",
+                                      .fields = definition_fields,
+                                      .type =
+                                          &vpy_reading.trace_names.definition};
 
 int vpy_trace_names_init(PyObject *module)
 {
@@ -25,7 +30,8 @@ int vpy_trace_names_init(PyObject *module)
 }
 
 PyObject *vpy_trace_by_id(PyObject *object,
-                          PyObject *(*entry_of)(const vst_definition *))
+                          PyObject *(*entry_of)(const vst_trace *,
+                                                const vst_definition *))
 {
     vpy_trace *self = (vpy_trace *)object;
     vst_id max;
@@ -38,7 +44,8 @@ PyObject *vpy_trace_by_id(PyObject *object,
     for (vst_id id = 0; list != NULL && id <= max; id++) {
         const vst_definition *d =
             id ? vst_trace_definition(self->handle, id) : NULL;
-        PyObject *entry = d != NULL ? entry_of(d) : Py_NewRef(Py_None);
+        PyObject *entry =
+            d != NULL ? entry_of(self->handle, d) : Py_NewRef(Py_None);
         if (entry != NULL)
             PyList_SET_ITEM(list, (Py_ssize_t)id, entry);
         else
@@ -47,8 +54,9 @@ PyObject *vpy_trace_by_id(PyObject *object,
     return list;
 }
 
-static PyObject *kind_and_name(const vst_definition *d)
+static PyObject *kind_and_name(const vst_trace *trace, const vst_definition *d)
 {
+    (void)trace;
     return vpy_record_new(
         &definition, Py_BuildValue("(iN)", (int)d->kind, vpy_trace_name(d)));
 }
@@ -60,15 +68,21 @@ PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused)
     return vpy_trace_by_id(object, kind_and_name);
 }
 
-PyObject *vpy_trace_function(const vst_definition *d)
+PyObject *vpy_trace_function(const vst_trace *trace, const vst_definition *d)
 {
+    const char *more = NULL;
+    size_t length = vst__named_waits_more(trace, &more);
+    vst__waiter waiter = vst__waiter_of(d, more, length);
+
     return vpy_record_new(
         &function,
         Py_BuildValue(
-            "(iNNNi)", (int)d->kind, vpy_trace_text(d->name, d->name_len),
+            "(iNNNisO)", (int)d->kind, vpy_trace_text(d->name, d->name_len),
             vpy_trace_text(d->file, d->file_len),
             vpy_trace_text(d->file + d->file_skip, d->file_len - d->file_skip),
-            (int)d->line));
+            (int)d->line, vst_wait_reason_name(waiter.reason),
+            waiter.reason != VST_WAIT_NONE && !waiter.is_around ? Py_True
+                                                                : Py_False));
 }
 
 /* Returns a list by definition id: (kind, name, file, shown part of file,

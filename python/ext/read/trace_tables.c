@@ -177,20 +177,20 @@ static bool tables_parse(PyObject *args, PyObject *kw, vpy_trace *self,
                          PyObject **progress)
 {
     static char *keywords[] = {
-        "names",        "marks",  "threads",    "min_ns",    "spread",
-        "fold_imports", "awaits", "blocked_ns", "progress",  "all_windows",
-        "since",        "calls",  "shapes",     "overloads", "framework",
-        "timeout",      NULL};
+        "names",        "marks",     "threads",    "min_ns",    "spread",
+        "fold_imports", "awaits",    "blocked_ns", "progress",  "all_windows",
+        "since",        "calls",     "shapes",     "overloads", "framework",
+        "timeout",      "by_thread", NULL};
     PyObject *marks = NULL, *threads = NULL, *timeout = NULL;
     int spread = 0, fold_imports = 0, awaits = 0, all = 1, since = -1;
-    int calls = 1, shapes = 0, overloads = 0, framework = 0;
+    int calls = 1, shapes = 0, overloads = 0, framework = 0, by_thread = 0;
     long long min_ns = 0, blocked_ns = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O|$SOLpppLOpippppO:tables", keywords, names, &marks,
+            args, kw, "O|$SOLpppLOpippppOp:tables", keywords, names, &marks,
             &threads, &min_ns, &spread, &fold_imports, &awaits, &blocked_ns,
             progress, &all, &since, &calls, &shapes, &overloads, &framework,
-            &timeout))
+            &timeout, &by_thread))
         return false;
     *options = (vst__table_options){
         .window = vpy_trace_window(all, since),
@@ -199,6 +199,7 @@ static bool tables_parse(PyObject *args, PyObject *kw, vpy_trace *self,
         .spread = spread,
         .fold_imports = fold_imports,
         .awaits = awaits,
+        .by_thread = by_thread,
         .no_calls = !calls,
         .shapes = shapes,
         .overloads = overloads,

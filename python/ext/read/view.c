@@ -122,10 +122,10 @@ static PyObject *view_functions(PyObject *object, PyObject *first)
     for (; list != NULL &&
            id <= vst_trace_definition_max(vst__view_trace(self->handle));
          id++) {
-        const vst_definition *d =
-            vst_trace_definition(vst__view_trace(self->handle), (vst_id)id);
-        if (!vpy_append(list,
-                        d != NULL ? vpy_trace_function(d) : Py_NewRef(Py_None)))
+        const vst_trace *trace = vst__view_trace(self->handle);
+        const vst_definition *d = vst_trace_definition(trace, (vst_id)id);
+        if (!vpy_append(list, d != NULL ? vpy_trace_function(trace, d)
+                                        : Py_NewRef(Py_None)))
             Py_CLEAR(list);
     }
     pthread_rwlock_unlock(&self->growth);

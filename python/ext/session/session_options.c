@@ -116,6 +116,8 @@ static const struct field {
     FIELD(calls, exclude, take_names),
     FIELD(calls, record_args, take_names),
     FIELD(calls, only, take_names),
+    FIELD(calls, waits, take_names),
+    FIELD(calls, spins, take_flag),
     FIELD(calls, engine, take_engine),
     FIELD(calls, exceptions, take_flag),
     FIELD(calls, qualified_names, take_flag),
@@ -154,6 +156,7 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
                                    .calls = {.with_stack = true,
                                              .c_functions = true,
                                              .qualified_names = true,
+                                             .spins = true,
                                              .engine = "auto"},
                                    .memory = {.native_allocators = true}};
     if (path != Py_None && !PyUnicode_FSConverter(path, &wishes->path))

@@ -201,14 +201,14 @@ def fit(name: str, width: int) -> str:
     return cut_front(name, width) if in_parts else cut(name, width)
 
 
-def point(text: str, width: int) -> list[str]:
+def point(text: str, width: int, sign: str = "•") -> list[str]:
     """Yields the lines of a point in a list, folded between words at the screen's width."""
-    lines, line = [], "•"
+    lines, line = [], sign
     for word in text.split():
-        if len(line) + 1 + len(word) > width and line.strip() not in ("•", ""):
+        if len(line) + 1 + len(word) > width and line.strip() not in (sign, ""):
             lines.append(line)
             line = " "
-        line += f" {word}"
+        line += f" {word}" if line else word
     return [*lines, line]
 
 

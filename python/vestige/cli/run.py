@@ -326,14 +326,16 @@ class Recording:
 
         self._tell_snapshots(out)
         trace = Trace(self._path)
-        if trace.info()["records"] <= RECORDS_TO_REPORT:
-            show(self._path, self._metadata(trace), out)
+        children = find_children(self._path, trace.info()["trace_id"])
+        records = sum(Trace(path).info()["records"] for path in (self._path, *children))
+        if records <= RECORDS_TO_REPORT:
+            show(self._path, self._metadata(trace), out, children)
             also = "--tree, --threads, --gc" + ", --exceptions" * self._exceptions
             print(f"vestige report {quote(self._shown)}   # every function; also {also}", file=out)
             print(f"vestige view {quote(self._shown)}   # the timeline, in the browser", file=out)
         else:
             print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)
-        self._tell_children(trace, out)
+        self._tell_children(children, out)
         self._tell_devices(trace, out)
         stem = os.path.splitext(self._shown)[0]
         export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
@@ -346,8 +348,7 @@ class Recording:
         stdlib = os.path.dirname(getattr(os, "__file__", ""))
         return {STDLIB: stdlib, "vestige.command": self._command, **self._scope}
 
-    def _tell_children(self, trace: Trace, out: TextIO) -> None:
-        others = find_children(self._path, trace.info()["trace_id"])
+    def _tell_children(self, others: list[str], out: TextIO) -> None:
         if others:
             folder = os.path.dirname(self._shown)
             print(_listed([os.path.join(folder, os.path.basename(path)) for path in others]), file=out)

@@ -84,7 +84,14 @@ def _find_own(functions: Sequence[Function | None], kinds: list[str], names: lis
     given to -m, or else the first package that ran.
     """
     python = [i for i, f in enumerate(functions) if f and f.kind == PYTHON]
-    own = [i for i in python if kinds[i] == OWN and not _is_launcher(functions[i])]
+    launchers = {i for i in python if kinds[i] == OWN and _is_launcher(functions[i])}
+    # A script of the user's own has functions.
+    with_functions = {f.file for f in functions if f and f.kind == PYTHON and f.name != "<module>"}
+    launchers = {i for i in launchers if functions[i].file not in with_functions}  # type: ignore[union-attr]
+    own = [i for i in python if kinds[i] == OWN and i not in launchers]
+    if len(python) > len(launchers):
+        for i in launchers:
+            kinds[i] = FOLLOWS
     if own or not python:
         return
     first = words[words.index("-m") + 1].partition(".")[0] if "-m" in words[:-1] else ""

@@ -1,15 +1,17 @@
-"""Calls that only wait, and their reasons, by the names that traces have for them. A call only waits if its thread has
-nothing to do until it returns: it waits for a lock or another thread, for input or output, for time to pass, or for a
-child process. The table is in the core (src/base/wait_reasons.c), which uses it too. Reports use this file inside
-programs that are ending, so it imports nothing else.
+"""The reasons why calls wait, as files and people read them. A call waits if its thread has nothing to do until the
+call returns. Functions say why they wait (Function.waits_for): the table of them is in the core
+(src/base/wait_reasons.c), and a project adds to the table. Reports use this inside programs that are ending, so it
+imports nothing.
 """
 
 from __future__ import annotations
 
-from vestige._core import waits_for
-
-__all__ = ["CHILD", "IO", "KINDS", "LOCK", "SLEEP", "waits_for"]
-
-LOCK, IO, SLEEP, CHILD = "lock", "io", "sleep", "child"  # names of the reasons in files
-# Names of the reasons for people.
-KINDS = {LOCK: "locks", IO: "input and output", SLEEP: "sleep", CHILD: "child processes"}
+LOCK, IO, SLEEP, CHILD, SPIN = "lock", "io", "sleep", "child", "spin"  # as files have it
+KINDS = {  # as people read it
+    LOCK: "locks",
+    IO: "input and output",
+    SLEEP: "sleep",
+    CHILD: "child processes",
+    SPIN: "spinning",
+}
+WAITED_NS = 1_000_000  # as in base/wait_reasons.h: a Python function whose own time is shorter did not wait there

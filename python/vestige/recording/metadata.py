@@ -34,6 +34,8 @@ def facts_of(profile: Any) -> dict[str, str]:
     note_costs(profile, facts)
     if profile._options["exceptions"]:
         facts["vestige.exceptions"] = "1"
+    if profile._options["waits"] is not None:
+        facts["vestige.waits"] = quote(";".join(profile._options["waits"]))
     if profile._options["max_depth"]:
         facts["vestige.max_depth"] = str(profile._options["max_depth"])
     if profile._options["only"] is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DEPTH_MAX = 1_000_000_000
 SNAPSHOTS_MAX = 10_000
+WAIT_REASONS = ("lock", "io", "sleep", "child", "spin")
 
 
 class Kind:
@@ -37,6 +38,19 @@ def read_names(name: str, values: Any) -> tuple[str, ...]:
     return strings
 
 
+def read_waits(name: str, values: Any) -> tuple[str, ...]:
+    entries = read_names(name, values)
+    for entry in entries:
+        words = entry.split(" ")
+        is_plain = entry.isascii() and entry.isprintable() and not set(entry) & set(';"\\')
+        if not is_plain or words[0] not in WAIT_REASONS or not 2 <= len(words) <= 3 or not all(words):
+            raise ValueError(
+                f"{name}: not a function that waits: {entry!r}; write a reason ({', '.join(WAIT_REASONS)}), the type "
+                "of a C method or the end of a Python file's path, and the name: 'io mybus.Socket recv'"
+            )
+    return entries
+
+
 def read_count(name: str, value: object, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be an int, not {type(value).__name__}")
@@ -57,6 +71,7 @@ def parsed_by(function: str) -> Callable[[str, Any], Any]:
 
 FLAG = Kind("bool")  # checked in options.py
 NAMES = Kind("Sequence[str] | None", read_names)
+WAITS = Kind("Sequence[str] | None", read_waits)
 DEPTH = Kind("int | None", lambda name, value: read_count(name, value, DEPTH_MAX))
 SNAPSHOTS = Kind("int", lambda name, value: read_count(name, value, SNAPSHOTS_MAX))
 TIME = Kind("str | float | timedelta | None", parsed_by("parse_time"), unit="_ns")
@@ -170,6 +185,8 @@ GROUPS = {  # in the order of the help
         metavar="TIME", traits="session",
         python='"10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out '
             "and counted; their time becomes their caller's own. Annotations and operators are always kept"),
+    Option("spins", FLAG, True, "--no-spins", "leave out functions that only look again and again", traits="session",
+        python="False leaves out functions that spin: they look again and again, without sleeping"),
     Option("qualified_names", FLAG, None, "", "", traits="session",
         python="name Python functions `Class.f` instead of `f`. Default True; after install() False, like torch"),
     ),
@@ -182,6 +199,11 @@ GROUPS = {  # in the order of the help
         off="--no-sched", traits="often session",
         python="record when each thread had a processor, so that every call has a running time and a duration, "
             "and waits for the GIL (Linux; unknown if the system denies this information)"),
+    Option("waits", WAITS, None, "--waits", "a further function that waits ('io mybus.Socket recv')", metavar="ENTRY",
+        traits="session",
+        python="further functions that wait, for reports: `io mybus.Socket recv` (a method in C), "
+            "`spin mybus/ring.py Ring.get` (a Python function), `lock take_turn` (a function in C). The first word is "
+            "the reason: lock, io, sleep, child or spin"),
     Option("exceptions", FLAG, False, "--exceptions", "record where exceptions are raised and caught",
         traits="session", needs={"with_stack": "without it, exceptions are not seen"},
         python="record where exceptions are raised and who catches them, by type. Messages are not recorded, nor the "

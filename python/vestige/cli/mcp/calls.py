@@ -10,9 +10,9 @@ from zlib import crc32
 from vestige._core import TraceError
 from vestige.base.failure import Failure, explain
 from vestige.base.quantities import duration, plural
-from vestige.cli.report.data import Data, Node
+from vestige.cli.report.data import Data, Node, copy_node, merge_nodes
 from vestige.cli.report.notes import span_of, within_budget
-from vestige.cli.report.tree import Line, choose, copy_node, fold, merge_nodes, walk
+from vestige.cli.report.tree import Line, choose, fold, walk
 from vestige.reading.inputs import find_traces
 from vestige.reading.layout import Layout
 from vestige.reading.report_columns import FUNCTIONS, TREE

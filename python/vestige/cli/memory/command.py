@@ -5,6 +5,7 @@ It is `vestige run` with another recording and another report.
 
 from __future__ import annotations
 
+from vestige.base.child_files import find_children
 from vestige.cli.recording_options import add_options
 from vestige.cli.run import USAGE, Recording, parse, runner
 
@@ -63,5 +64,5 @@ class MemoryRecording(Recording):
             if beside := short([sums]):
                 print(beside, file=out)
             print(f"{sums['records']:,} records in {self._shown}  ({size(info['bytes'])})", file=out)
-        self._tell_children(trace, out)
+        self._tell_children(find_children(self._path, trace.info()["trace_id"]), out)
         print(f"vestige memory-report {quote(self._shown)}", file=out)

@@ -34,7 +34,7 @@ def _of_functools(evidence: Evidence) -> Finding | None:
     for file, line, _, room, hits, misses in evidence.metadata("vestige.caches") or ():
         those = nodes.get((file, line), ())
         ns = sum(node.total_ns for node in those)
-        if not those or ns < SHARE * evidence.passed_ns or misses < MADE or hits >= FOUND * (hits + misses):
+        if not those or ns < SHARE * evidence.rest_ns or misses < MADE or hits >= FOUND * (hits + misses):
             continue
         if best is None or ns > best[1]:
             found = (
@@ -62,7 +62,7 @@ def _of_re(evidence: Evidence) -> Finding | None:
         return None
     shown = max(sums, key=lambda each: sums[each][1])
     count, ns = sums[shown]
-    if count < PATTERNS or ns < SHARE * evidence.passed_ns:
+    if count < PATTERNS or ns < SHARE * evidence.rest_ns:
         return None
     return Finding(
         "cache",
@@ -89,7 +89,7 @@ def _of_dictionary(evidence: Evidence) -> Finding | None:
         )
         if not taken or made is None or not MADE <= made.calls <= around.calls:
             continue
-        if made.calls < (1 - FOUND) * around.calls or made.total_ns < SHARE * evidence.passed_ns:
+        if made.calls < (1 - FOUND) * around.calls or made.total_ns < SHARE * evidence.rest_ns:
             continue
         node = max(taken, key=lambda node: node.calls)
         is_all = plain_name(node.name) == "clear"

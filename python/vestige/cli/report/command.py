@@ -15,12 +15,12 @@ from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.layout import show
 
 from . import compensated, memory
-from .data import FOR_FINDINGS, Data
+from .data import FOR_FINDINGS, FOR_TREE, SMALLER, Data
 from .devices import read as read_devices
 from .devices import show_devices
-from .findings import Evidence, engine_of, find, lines
+from .findings import Evidence, engine_of, find, lines, not_examined
 from .imports import Imports
-from .notes import has_all_calls, show_head, show_left_out, span_of, torn_ends
+from .notes import show_head, show_left_out, span_of, torn_ends
 from .tree import unfolded
 
 TYPE_CHECKING = False
@@ -67,9 +67,7 @@ name ('parse*').
 --no-waits leaves out calls that only wait, for locks, input, output, sleep or
 child processes; no function gets their time.
 """
-ROWS = {"tree": 60}
-ROWS_ELSE = 30
-SMALLER = 64  # when a tree is read, no share is known: calls are kept that are this many times shorter than those shown
+ROWS = 30
 EXCEPTIONS = "vestige.exceptions"  # key of the metadata: whether exceptions were recorded
 NEEDS = {  # for a feature of columns: the line that says that it was not recorded
     "memory": "no memory was recorded here; see vestige memory --help",
@@ -90,7 +88,7 @@ VIEWS = {
     "findings": View("at most five sentences: the causes of lost time, and their places",
                      columns.FINDINGS, *FOR_FINDINGS),
     "flat": View("functions, sorted by their own time (default)", columns.FUNCTIONS, "functions"),
-    "tree": View("the tree of calls, with libraries folded", columns.TREE, "calls"),
+    "tree": View("the tree of calls, with libraries folded", columns.TREE, *FOR_TREE),
     "threads": View("what each thread did, and how long it waited", columns.THREADS),
     "imports": View("modules by import time, the importer of each, and the slowest chain",
                     columns.IMPORTS, "calls"),
@@ -159,7 +157,9 @@ def _parser() -> Parser:
     views = parser.add_mutually_exclusive_group()
     for name, view in VIEWS.items():
         views.add_argument(f"--{name}", dest="view", action="store_const", const=name, default="flat", help=view.about)
-    parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30; trees: 60; json, csv: all)")
+    parser.add_argument(
+        "-n", metavar="N", type=int, help="lines to show (default: 30; trees: as after a run; json, csv: all)"
+    )
     parser.add_argument("--sort", metavar="BY", help="the column to sort by (default: self; trees: total)")
     parser.add_argument("--columns", metavar="LIST", help="the columns to show, in this order: calls,self,share")
     keys = list(dict.fromkeys(column.key for view in VIEWS.values() for column in view.table.columns))
@@ -251,7 +251,7 @@ def _check(options: Namespace) -> None:
     if options.format != "text":
         options.rows = options.n  # None: all rows
     else:
-        options.rows = options.n or ROWS.get(options.view, ROWS_ELSE)
+        options.rows = options.n or ROWS
 
 
 def _blocked(text: str | None) -> int:
@@ -421,8 +421,9 @@ class Reading:
             only_own=view == "findings",
             awaits=view in ("tree", "findings"),
             fold_imports=view in ("findings", "imports") or (text and not options.all),
+            **({"by_thread": True} if text and view == "tree" else {}),
             blocked_ns=self.tasks.blocked_ns if self.tasks is not None else 0,
-            min_ns=int(options.min * span / SMALLER) if text and view == "tree" else 0,
+            min_ns=int(options.min * span / SMALLER) if (text and view == "tree") or view == "findings" else 0,
             progress=progress,
         )
         if view == "memory" and source.facts["memory"]:
@@ -526,14 +527,14 @@ def _show(reading: Reading, options: Namespace) -> None:
         data,
         out,
         every_thread=not options.thread,
-        shares=options.view in ("flat", "tree", "imports"),
+        shares=options.view in ("flat", "imports"),
         ends=torn_ends(reading.read),
     )
     start_ns = min(each["start_ns"] for each in reading.facts)
     if options.view == "findings":
         width = line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED
-        is_whole = has_all_calls(reading.facts, [source.metadata for source in reading.read])
-        for line in lines(reading.findings(), width, all_calls=is_whole):
+        missing = not_examined(reading.facts, [source.metadata for source in reading.read])
+        for line in lines(reading.findings(), width, missing):
             print(line, file=out)
     elif options.view == "tree":
         _show_tree(reading, options)
@@ -576,13 +577,13 @@ def _unknown(data: Data) -> str:
 
 
 def _show_tree(reading: Reading, options: Namespace) -> None:
-    from .tree import choose, draw, fold, sort
+    from .sections import Sections
 
-    out, whole = sys.stdout, reading.whole_ns
-    lines = fold(reading.data.tree, whole, libraries=not options.all)
-    sort(lines, options.sort)
-    chosen = choose(lines, options.rows, options.min * whole)
-    for line in draw(lines, whole, chosen, width_of(out), Paint(out), reading.columns):
+    out, columns = sys.stdout, reading.columns
+    is_usual = columns == reading.table.in_text(())
+    sections = Sections(reading.data, reading.facts, by_cpu=options.cpu or options.compensated)
+    drawn = sections.lines(() if is_usual else columns, width_of(out), Paint(out), options)
+    for line in drawn:
         print(line, file=out)
-    if not chosen and lines:
+    if not drawn and reading.data.calls:
         print(f"nothing took {options.min:.1%} of the time; --min 0 shows all", file=out)

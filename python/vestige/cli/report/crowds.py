@@ -52,7 +52,7 @@ def _shared(evidence: Evidence) -> Finding | None:
     if not shown:
         return None
     ns, whole, count = sums[shown]
-    if ns < SHARED_WAIT * whole or ns < SHARED_SHARE * evidence.passed_ns:
+    if ns < SHARED_WAIT * whole or ns < SHARED_SHARE * evidence.rest_ns:
         return None
     around, node = nodes[shown]
     evidence.explained.add(shown)

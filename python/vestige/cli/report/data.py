@@ -12,7 +12,7 @@ from vestige.reading.labels import plain_name, short_name
 from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
 from vestige.reading.report_columns import FUNCTIONS
 from vestige.reading.sums import Sums
-from vestige.reading.waits import waits_for
+from vestige.reading.waits import SPIN, WAITED_NS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED, UNTIMED, CHOSEN = (
 BUDGET = ("budget", "reduced_estimates")
 ALWAYS = ("threads", "waits", "collections", "long_collections", *BUDGET)  # tables that every report reads
 UNKNOWN = -1
-FOR_FINDINGS = ("calls", "steps", "long_steps", "repeats", TABLE)
+FOR_TREE = ("calls", "steps", "long_steps")
+FOR_FINDINGS = (*FOR_TREE, "repeats", "lock_waits", TABLE)
+SMALLER = 64  # a tree is read this much finer than it is shown: shares are not known yet
 
 
 def shown_name(function: Function) -> str:
@@ -90,12 +92,15 @@ class Entry:
     `functions`.
     """
 
-    __slots__ = ("_rows", "durations", "file", "is_reduced", "kind", "library", "line", "name", "shown")
+    # fmt: off
+    __slots__ = ("_rows", "durations", "file", "is_reduced", "kind", "library", "line", "name", "shown", "waits_for")
+    # fmt: on
 
     def __init__(self, function: Function, library: str) -> None:
         self.kind, self.name = function.kind, function.name
         self.file, self.line = function.file, function.line
         self.shown = shown_name(function)
+        self.waits_for = (function.waits_for if function.only_waits else "") or ""
         self.library = library
         self.is_reduced = False  # the estimate would be larger if the threads had had more time
         self.durations: Durations | None = None  # None: the table was not read
@@ -104,10 +109,6 @@ class Entry:
     @property
     def kind_name(self) -> str:
         return REPORT_NAMES.get(self.kind, "?")
-
-    @property
-    def waits_for(self) -> str:
-        return waits_for(self.name)
 
     @property
     def p50_ns(self) -> int | None:
@@ -131,8 +132,8 @@ class Node(Sums):
     """A function, called from one place in the tree."""
 
     # fmt: off
-    __slots__ = ("awaiting_ns", "children", "file", "function", "imports", "kind", "library", "line", "name", "owner",
-                 "shown", "waits")
+    __slots__ = ("awaiting_ns", "children", "file", "function", "imports", "kind", "library", "line", "name",
+                 "only_waits", "owner", "shown", "waits", "waits_for")
     # fmt: on
 
     def __init__(
@@ -142,13 +143,22 @@ class Node(Sums):
         self.kind, self.name = (function.kind, function.name) if function else (0, "")
         self.file, self.line = (function.file, function.line) if function else ("", 0)
         self.function = shown_name(function) if function else ""
-        self.imports = imports  # `import pandas`, if the node stands for an import; its function is the import system's
+        self.waits_for: str = (function.waits_for if function else "") or ""
+        self.only_waits = bool(function and function.only_waits)
+        self.imports = imports  # `import pandas`: then the function is the import system's
         self.shown = imports or self.function
         self.owner = owner
         self.library = library
         self.awaiting_ns = 0  # how long tasks waited, in this node and below; not part of the other times
         self.waits = 0  # for a leaf that stands for waits: their number
         self.children: dict[str, Node] = {}
+
+    @property
+    def waited_ns(self) -> int:
+        """How long its calls waited by themselves. A loop that spins does nothing else."""
+        if self.only_waits or self.waits_for == SPIN:
+            return self.total_ns
+        return self.self_ns if self.waits_for and self.self_ns >= WAITED_NS * max(self.calls, 1) else 0
 
     @property
     def reach_ns(self) -> int:
@@ -173,12 +183,21 @@ class Node(Sums):
         return self.children[shown]
 
 
-class Steps:
-    """Steps of event loops, and the steps that blocked a loop, the longest first."""
+class Loop:
+    """The event loop of a thread: its steps, and those that block it, the longest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int, thread: int, thread_name: str, tid: int) -> None:
+        self.pid, self.thread, self.thread_name, self.tid = pid, thread, thread_name, tid
         self.count = self.blocking = self.blocking_ns = 0
         self.longest: list[Named] = []
+
+
+class Steps:
+    """Steps of all event loops."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.loops: dict[tuple[int, int], Loop] = {}  # by process and thread
         self._histograms: list[str] = []
 
     def quantile(self, share: float) -> int:
@@ -188,24 +207,50 @@ class Steps:
     def add(self, sums: Rows, longest: Rows, pid: int, threads: dict[int, tuple[str, int]]) -> None:
         """Adds the tables of a trace. `threads` has names and tids by the numbers of threads."""
         for row in sums:
+            name, tid = threads.get(row.thread, ("?", 0))
+            loop = self.loops.setdefault((pid, row.thread), Loop(pid, row.thread, name, tid))
             self.count += row.steps
-            self.blocking += row.blocking
-            self.blocking_ns += row.blocking_ns
+            loop.count += row.steps
+            loop.blocking += row.blocking
+            loop.blocking_ns += row.blocking_ns
             self._histograms.append(row.histogram)
         for row in longest:
-            name, tid = threads.get(row.thread, ("?", 0))
-            self.longest.append(Named(row, pid=pid, thread_name=name, tid=tid))
-        self.longest.sort(key=lambda step: -step.duration_ns)
+            loop = self.loops[pid, row.thread]
+            loop.longest.append(Named(row, pid=pid, thread_name=loop.thread_name, tid=loop.tid))
+            loop.longest.sort(key=lambda step: -step.duration_ns)
+
+
+class LockWaits:
+    """Waits for one lock, as far as spans tell locks apart: by who waited and who held."""
+
+    def __init__(self, waiter: Node, holder: Node) -> None:
+        self.waiter, self.holder = waiter, holder
+        self.inside: Node | None = None  # the function that took most time while the lock was held
+        self.holder_thread = ""
+        self.waits = self.wait_ns = 0
+        self.threads: set[tuple[int, int]] = set()  # that waited
+        self._most_ns = 0
+
+    def add(self, row: Any, pid: int, inside: Node | None, holder_thread: str) -> None:
+        self.waits += row.waits
+        self.wait_ns += row.wait_ns
+        self.threads.add((pid, row.thread))
+        if row.wait_ns > self._most_ns:
+            self._most_ns = row.wait_ns
+            self.inside, self.holder_thread = inside, holder_thread
+
+
+TAKES_FOR_OTHERS = ("/threading.py", "/multiprocessing/synchronize.py")  # their functions take locks for their callers
 
 
 class Collections:
     """Sums of garbage collections: of one generation, or of those that began in one function."""
 
-    __slots__ = ("collected", "count", "generation", "longest_ns", "name", "total_ns", "uncollectable")
+    __slots__ = ("collected", "count", "examined", "generation", "longest_ns", "name", "total_ns", "uncollectable")
 
     def __init__(self, generation: int = UNKNOWN, name: str = "") -> None:
         self.generation, self.name = generation, name
-        self.count = self.total_ns = self.longest_ns = self.collected = self.uncollectable = 0
+        self.count = self.total_ns = self.longest_ns = self.collected = self.uncollectable = self.examined = 0
 
 
 def is_named(function: Function, name: str) -> bool:
@@ -228,8 +273,9 @@ class Data:
     def __init__(self) -> None:
         self.functions: dict[Any, Entry] = {}
         self.durations: dict[Any, Durations] = {}
-        self.tree = Node()
-        self.has_imports = False  # the tree has imports
+        self.tree = Node()  # of all threads
+        self.trees: dict[tuple[int, int], Node] = {}  # by process and thread, if read so; thread 0: the rest
+        self.has_imports = False  # in the tree
         self.threads: list[Named] = []
         self.generations: dict[int, Collections] = {}
         self.long_collections: list[Named] = []
@@ -238,6 +284,7 @@ class Data:
         self.without_waits = False
         self.steps = Steps()
         self.repeats: list[Named] = []
+        self.locks: dict[tuple[str, str], LockWaits] = {}
         self.calls = 0
         self.traces = 0
         # By tid: how long the thread waited for a processor, if the trace knows it.
@@ -256,6 +303,14 @@ class Data:
     @property
     def waiting_ns(self) -> int:
         return sum(self.waits.values())
+
+    def lasted(self, pid: int, number: int) -> int:
+        """How long a thread was there: from its first call to its last."""
+        return sum(one.last_ns - one.first_ns for one in self.threads if (one.pid, one.thread) == (pid, number))
+
+    def work_of(self, thread: Named) -> int:
+        """How long a thread did something else than wait."""
+        return max(int(thread.self_ns - (0 if self.without_waits else thread.waiting_ns)), 0)
 
     @property
     def threads_ns(self) -> int:
@@ -300,13 +355,14 @@ class Data:
         part = 0 if together else self.traces
         self._add_durations(read.get(TABLE, ()), functions, libraries, part)
         self._add_functions(read, functions, libraries, part)
-        self._add_tree(trace, read.get("calls", ()), functions, owners, libraries)
+        self._add_tree(trace, read.get("calls", ()), functions, owners, libraries, by_thread="by_thread" in options)
         self._add_collections(read, functions, trace.threads())
         self._add_threads(trace, read["threads"], functions, pid)
         self._add_notable(read, functions, trace, pid)
+        self._add_locks(read.get("lock_waits", ()), functions, owners, libraries, trace)
         for row in read["waits"]:
             function = functions[row.func]
-            kind = waits_for(function.name) if function else ""
+            kind = (function.waits_for if function else "") or ""
             self.waits[kind] = self.waits.get(kind, 0) + row.self_ns
         return read
 
@@ -319,28 +375,32 @@ class Data:
             if function is not None:
                 self.repeats.append(Named(row, shown=shown_name(function), file=function.file, line=function.line))
 
-    def leave_out_waits(self) -> None:
-        """Takes calls that only wait, and their time, out of the tree and the threads, as if `add` had left
-        them out.
-        """
-        self.without_waits = True
-        for thread in self.threads:
-            thread.self_ns -= thread.waiting_ns
-        order = [self.tree]
-        parents: dict[int, Node] = {}
-        for node in order:  # the list grows in the loop: parents come before children
-            order.extend(node.children.values())
-            parents.update((id(child), node) for child in node.children.values())
-        gone: dict[int, int] = {}  # ns to subtract, by id of a node
-        for node in reversed(order):
-            ns = gone.get(id(node), 0)
-            if node.kind == NATIVE and waits_for(node.name):
-                ns = node.total_ns
-                del parents[id(node)].children[node.shown]
-            node.total_ns -= ns
-            if id(node) in parents:
-                above = id(parents[id(node)])
-                gone[above] = gone.get(above, 0) + ns
+    def _add_locks(
+        self,
+        rows: Iterable[Any],
+        functions: Sequence[Function | None],
+        owners: list[str],
+        libraries: list[str],
+        trace: Trace,
+    ) -> None:
+        pid = trace.info()["pid"]
+        names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
+
+        def node(number: int) -> Node | None:
+            function = functions[number] if number else None
+            return Node(function, owners[number], libraries[number]) if function else None
+
+        def place(inner: int, outer: int) -> Node | None:
+            found = node(inner)
+            return node(outer) or found if found is None or found.file.endswith(TAKES_FOR_OTHERS) else found
+
+        for row in rows:
+            waiter = place(row.waiter, row.waiter_outer)
+            holder = place(row.holder, row.holder_outer)
+            if waiter is not None and holder is not None:
+                made = LockWaits(waiter, holder)
+                key = (waiter.shown, holder.shown)
+                self.locks.setdefault(key, made).add(row, pid, node(row.inside), names.get(row.holder_thread, "?"))
 
     def _add_durations(
         self,
@@ -381,12 +441,18 @@ class Data:
         functions: Sequence[Function | None],
         owners: list[str],
         libraries: list[str],
+        *,
+        by_thread: bool,
     ) -> None:
         nodes: list[Node] = []
-        chain: list[int | None] = []  # the parent of each row
+        chain: list[int | None] = []  # the parent of each
+        pid = trace.info()["pid"]
+        read: dict[int, Node] = {}  # by thread
         for row in rows:
             function = functions[row.func] or Function((NATIVE, "?", "", "", 0))
-            above = self.tree if row.parent is None else nodes[row.parent]
+            number = (row.thread or 0) if by_thread else 0
+            root = self.tree if not by_thread else read.setdefault(number, Node())
+            above = root if row.parent is None else nodes[row.parent]
             chain.append(row.parent)
             if row.awaits is not None:
                 nodes.append(above.wait(function.name if names_wait(function) else awaits(row.awaits, function)))
@@ -395,7 +461,7 @@ class Data:
                 while at is not None:
                     nodes[at].awaiting_ns += row.total_ns
                     at = chain[at]
-                self.tree.awaiting_ns += row.total_ns
+                root.awaiting_ns += row.total_ns
                 continue
             imports = "" if row.imported is None else trace.import_name(row.imported, row.module or 0)
             self.has_imports |= bool(imports)
@@ -403,7 +469,10 @@ class Data:
             nodes.append(above.child(function, owners[whose], libraries[whose], imports))
             nodes[-1].add(row)
             if row.parent is None:
-                self.tree.total_ns += row.total_ns
+                root.total_ns += row.total_ns
+        for number, root in read.items():
+            self.trees[pid, number] = root
+            merge_nodes(self.tree, root)
 
     def _add_threads(self, trace: Trace, rows: Rows, functions: Sequence[Function | None], pid: int) -> None:
         by_number = {thread["number"]: thread for thread in trace.threads()}
@@ -433,6 +502,7 @@ class Data:
             sums.longest_ns = max(sums.longest_ns, row.longest_ns)
             sums.collected += row.collected
             sums.uncollectable += row.uncollectable
+            sums.examined += row.examined
         for row in read["long_collections"]:
             unknown = {name: UNKNOWN for name in ("generation", "collected") if getattr(row, name) is None}
             self.long_collections.append(Named(row, thread_name=names.get(row.thread, "?"), **unknown))
@@ -445,6 +515,30 @@ class Data:
             sums.total_ns += row.total_ns
 
 
+def copy_node(node: Node) -> Node:
+    """Its own sums and list of children; those are shared until one is changed, which copies it first."""
+    made = type(node)()
+    for name in (*Sums.__slots__, *node.__slots__):
+        setattr(made, name, getattr(node, name))
+    made.children = dict(node.children)
+    return made
+
+
+def merge_nodes(into: Node, other: Node) -> None:
+    work = [(into, other)]
+    while work:
+        a, b = work.pop()
+        a.add(b)
+        a.awaiting_ns += b.awaiting_ns
+        a.waits += b.waits
+        for key, child in b.children.items():
+            if key in a.children:
+                a.children[key] = copy_node(a.children[key])
+                work.append((a.children[key], child))
+            else:
+                a.children[key] = child
+
+
 def _mark(function: Function | None, waits: bool) -> int:
     if function is None:
         return 0
@@ -453,8 +547,7 @@ def _mark(function: Function | None, waits: bool) -> int:
         return COLLECTS
     if kind == PYTHON and name.endswith("_run") and file.endswith("/asyncio/events.py"):
         return STEP
-    if kind == PYTHON and names_wait(function):
-        return AWAITED
-    if kind != NATIVE:
-        return 0
-    return 0 if not waits_for(name) else WAITS if waits else WAITS | NO_TIME
+    mark = AWAITED if kind == PYTHON and names_wait(function) else 0
+    if not function.waits_for:
+        return mark
+    return mark | WAITS | (NO_TIME if function.only_waits and not waits else 0)

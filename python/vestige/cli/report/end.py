@@ -1,18 +1,19 @@
-"""The report after `vestige run`: one screen of 80 columns. It is made inside the program's process, at its very end,
-so it imports little, starts no thread, and is done in one reading of the trace.
+"""The report after `vestige run`: one screen of 80 columns, about the process and its recorded children. It is made
+inside the program's process, at its very end, so it imports little, starts no thread, and is done in one reading of
+each trace.
 """
 
 from __future__ import annotations
 
-from vestige._core import Trace
+from vestige._core import Trace, TraceError
 from vestige.base.quantities import duration, plural
-from vestige.base.terminal import UNBOUNDED, Paint, Progress, cells, cut, width_of
+from vestige.base.terminal import Paint, Progress, cut, width_of
 
-from .data import FOR_FINDINGS, Data
+from .data import FOR_FINDINGS, SMALLER, Data
 from .devices import read as read_devices
-from .findings import Evidence, engine_of, find, lines
-from .notes import WORTH_A_WORD, has_all_calls, show_head, show_left_out, span_of
-from .tree import choose, draw, fold, shorten
+from .findings import Evidence, engine_of, find, lines, not_examined
+from .notes import cost_of_recording, show_head, show_left_out, span_of
+from .sections import MIN_SHARE, Sections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,95 +23,99 @@ if TYPE_CHECKING:
     from .data import Named, Node
     from .devices import Device
 
-ROWS = 14  # rows of the tree
-THREAD_NAME = 20  # longest name of a thread, in characters
-THREADS = 8  # threads in the line about threads, if the terminal has room
-MIN_SHARE = 0.01
 PROCESSOR_WAITS = "vestige.processor_waits"  # key of the metadata
+PROCESSES_MAX = 64  # that are read; the screen says how many there are
 
 
-def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
-    """Writes the report: findings; the tree of calls; threads; garbage collections; what is missing."""
-    trace = Trace(path)
-    facts = trace.info()
-    metadata = {**metadata, PROCESSOR_WAITS: _waits(trace)}
-    whole = span_of([facts])
-    data = Data()
-    progress = Progress("making the report", rich=False)
-    try:
-        # Every call may be shorter than that, because few functions were recorded.
-        min_ns = 0 if "vestige.only" in metadata else int(MIN_SHARE * whole / 64)
-        data.add(
-            trace,
-            metadata,
-            FOR_FINDINGS,
-            only_own=True,
-            min_ns=min_ns,
-            progress=progress,
-            fold_imports=True,
-            awaits=True,
-        )
-    finally:
-        progress.clear()
+class Part:
+    """The trace of one process."""
+
+    def __init__(self, path: str, metadata: dict[str, Any]) -> None:
+        self.path = path
+        trace = Trace(path)
+        self.facts: dict[str, Any] = trace.info()
+        self.engine = engine_of(trace)
+        self.metadata = {**metadata, PROCESSOR_WAITS: _waits(trace)}
+
+    def open(self) -> Trace:
+        return Trace(self.path)
+
+
+def show(path: str, metadata: dict[str, Any], out: TextIO, children: Sequence[str] = ()) -> None:
+    """Findings; where the time went, as a tree; threads; garbage collections; what is missing."""
+    parts = [Part(path, metadata), *_children(children, metadata)]
+    facts = [part.facts for part in parts]
+    data = _read(parts)
+    devices = [device for part in parts for device in read_devices(part.open())]
 
     def look(step: Named) -> Node:
         inside = Data()
-        again = Trace(path)
-        again.set_range(step.start_ns, step.start_ns + step.duration_ns)
-        inside.add(again, metadata, ["calls"], threads=[step.thread], fold_imports=True, awaits=True)
+        for part in parts:
+            if part.facts["pid"] == step.pid:
+                again = part.open()
+                again.set_range(step.start_ns, step.start_ns + step.duration_ns)
+                inside.add(again, part.metadata, ["calls"], threads=[step.thread], fold_imports=True, awaits=True)
+                break
         return inside.tree
 
-    devices = read_devices(trace)
-    found = find(Evidence(data, [facts], engine_of(trace), look, lambda: [trace], devices))
-    if facts["threads"] > 1:  # otherwise threads that wait for work would come first
-        data.leave_out_waits()
-    show_head([facts], data, out)
+    show_head(facts, data, out, shares=False)
     paint, width = Paint(out), width_of(out)
-    for line in lines(found, width, all_calls=has_all_calls([facts], [metadata])):
+    metadatas = [part.metadata for part in parts]
+    evidence = Evidence(data, facts, parts[0].engine, look, lambda: (part.open() for part in parts), devices)
+    for line in lines(find(evidence), width, not_examined(facts, metadatas)):
         print(line, file=out)
-    for line in _tree(data, data.threads_ns, width, paint):
+    for line in Sections(data, facts).lines((), width, paint):
         print(line, file=out)
-    for line in (_threads(data, width), _devices(devices, width), _collections(data, whole)):
+    for line in (_devices(devices, width), _collections(data, span_of(facts)), cost_of_recording(evidence)):
         if line:
             print(line, file=out)
-    show_left_out([facts], [metadata], data, out)
+    running = len(children) - len([part for part in parts[1:] if part.facts["clean"]])
+    if running:
+        is_are = "is" if running == 1 else "are"
+        print(f"{plural(running, 'child process', 'child processes')} {is_are} still running or did not end", file=out)
+    show_left_out(facts, metadatas, data, out)
+
+
+def _children(paths: Sequence[str], metadata: dict[str, Any]) -> list[Part]:
+    """Those that can be read; they have the recording's metadata."""
+    found = []
+    for path in paths[:PROCESSES_MAX]:
+        try:
+            found.append(Part(path, metadata))
+        except (OSError, TraceError):
+            continue
+    return found
+
+
+def _read(parts: Sequence[Part]) -> Data:
+    data = Data()
+    for part in parts:
+        progress = Progress("making the report", rich=False)
+        # Of few functions, all may take less than that.
+        whole = part.facts["end_ns"] - part.facts["start_ns"]
+        least_ns = 0 if "vestige.only" in part.metadata else int(MIN_SHARE * whole / SMALLER)
+        try:
+            data.add(
+                part.open(),
+                part.metadata,
+                FOR_FINDINGS,
+                together=len(parts) > 1,
+                only_own=True,
+                min_ns=least_ns,
+                progress=progress,
+                fold_imports=True,
+                awaits=True,
+                by_thread=True,
+            )
+        finally:
+            progress.clear()
+    return data
 
 
 def _waits(trace: Trace) -> dict[str, int]:
-    """Returns how long threads waited for a processor. This process wrote the metadata just now, so no JSON parser is
-    needed.
-    """
+    """How long threads waited for a processor. This process wrote it just now, so it takes no parser of JSON."""
     pairs = trace.metadata().get(PROCESSOR_WAITS, "").strip("{}").replace('"', "").split(",")
     return {tid.strip(): int(ns) for tid, colon, ns in (pair.partition(":") for pair in pairs) if colon}
-
-
-def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:
-    lines = fold(data.tree, whole)
-    chosen = choose(lines, ROWS, MIN_SHARE * whole)
-    if len(chosen) == ROWS:  # there are more lines than rows: leave out calls that only pass on
-        shorten(lines)
-        chosen = choose(lines, ROWS, MIN_SHARE * whole)
-    return draw(lines, whole, chosen, width, paint)
-
-
-def _threads(data: Data, width: int) -> str:
-    """Returns `4 threads: MainThread 16 ms (7 ms waiting), worker 0 5 ms, …`."""
-    if len(data.threads) < 2:
-        return ""
-    times = {thread: thread.self_ns + (thread.waiting_ns if data.without_waits else 0) for thread in data.threads}
-    ranked = sorted(data.threads, key=lambda thread: (-times[thread], thread.first_ns))
-    line = "threads:"
-    for number, thread in enumerate(ranked):
-        time = times[thread]
-        waiting = f" ({duration(thread.waiting_ns)} waiting)" if thread.waiting_ns >= WORTH_A_WORD * time else ""
-        name = cut(thread.name, THREAD_NAME) if width < UNBOUNDED else thread.name
-        part = f"{',' if number else ''} {name} {duration(time)}{waiting}"
-        more = f", {len(ranked) - number:,} more"
-        room = width if number == len(ranked) - 1 else width - len(more)
-        if number == THREADS or cells(line + part) > room:
-            return line + more
-        line += part
-    return line
 
 
 def _devices(devices: Sequence[Device], width: int) -> str:

@@ -1,16 +1,20 @@
-"""Findings: at most five sentences that name a cause and a place, each with numbers that a user can check.
+"""Findings: at most five sentences that name a cause and a place, each with numbers that a user can check, and a clause
+that says what people do about such a cause.
 
-A cause (causes.py) makes a finding from the evidence below, which is read together with the rest of a report. A cause
-does not fire without its evidence: the thresholds are next to each cause, and in docs/guides/findings.md. Used by the
+A finding is made by a cause (causes.py) from the evidence below, which is read together with the rest of a report. No
+finding is made without its evidence: the thresholds are next to each cause, and in docs/guides/findings.md. Used by the
 report after `vestige run`, so it imports little.
 """
 
 from __future__ import annotations
 
 from vestige.base.terminal import point
-from vestige.reading.kinds import NATIVE
+from vestige.reading.kinds import NATIVE, PYTHON
 from vestige.reading.libraries import OWN
-from vestige.reading.waits import waits_for
+from vestige.reading.waits import SPIN
+
+from .advice import ADVICE, PAGE
+from .notes import beyond_scope, passed_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
     from .devices import Device
 
 MOST = 5
+USUAL_WIDTH = 80
+# The cost of recording a call, about, in ns: see docs/how/performance.md.
+COSTS = {("turbo", PYTHON): 45, ("turbo", NATIVE): 28}
+COST_ELSE = 100
 
 
 class Finding:
@@ -32,7 +40,7 @@ class Finding:
         self, kind: str, text: str, *, where: dict[str, Any], numbers: dict[str, Any], look: str, ns: float
     ) -> None:
         self.kind = kind
-        self.text = text
+        self.text = f"{text} {advice_on(kind)}"
         self.where = where
         self.numbers = numbers
         self.look = look  # a command that shows more, without the file
@@ -48,8 +56,13 @@ class Finding:
         return f"vestige {command} {join(self.files)}{' ' * bool(options)}{options}"
 
 
+def advice_on(kind: str) -> str:
+    """`Fetch all rows by one query (docs/guides/findings.md#many-requests).`"""
+    return f"{ADVICE[kind]} ({PAGE}#{kind.lower().replace(' ', '-')})."
+
+
 class Evidence:
-    """The data that causes read. The tree contains waits, and folds imports."""
+    """The facts that causes look at. The tree has waits and folds imports."""
 
     def __init__(
         self,
@@ -66,10 +79,20 @@ class Evidence:
         self.look = look  # returns the tree of what a step's thread did during the step
         self.traces = traces  # opens the traces again
         self.devices = devices
-        self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
+        self.passed_ns = sum(map(passed_of, facts)) or 1  # of all processes added up
+        self.wall_ns = _wall_ns(facts)  # from the start of the first process to the end of the last
+        self.imports_ns = 0  # of imports that a finding is about: causes of the rest of the time come next to it
         self.places = Places(data.tree)
-        self.explained: set[str] = set()  # functions whose waits another finding explains
-        self.tells_imports = False  # whether another finding explains the time of imports
+        self.explained: set[str] = set()  # functions whose waits another finding is about
+
+    @property
+    def tells_imports(self) -> bool:
+        return self.imports_ns > 0
+
+    @property
+    def rest_ns(self) -> int:
+        """The time that is not in imports which a finding is about."""
+        return max(self.passed_ns - self.imports_ns, 1)
 
     def metadata(self, key: str) -> Any:
         """Returns the checked value of a key from the first trace that has it, or None."""
@@ -102,8 +125,19 @@ class Evidence:
 
     @property
     def worked_ns(self) -> int:
-        """The time in which threads did not wait, summed over threads."""
-        return sum(max(thread.self_ns - thread.waiting_ns, 0) for thread in self.data.threads)
+        """The time in which threads did not wait, added up."""
+        return sum(map(self.data.work_of, self.data.threads))
+
+    def cost_of(self, kind: int, calls: int) -> int:
+        """What recording these calls took, about."""
+        return COSTS.get((self.engine, kind), COST_ELSE) * calls
+
+    @property
+    def recording_ns(self) -> int:
+        """What recording took, of all threads added up. The tree is without short calls."""
+        others = self.data.calls - sum(node.calls for node in self.places.nodes)
+        cost = sum(self.cost_of(node.kind, node.calls) for node in self.places.nodes)
+        return cost + self.cost_of(PYTHON, max(others, 0))
 
     @property
     def busy_ns(self) -> int:
@@ -130,6 +164,11 @@ class Evidence:
         return f"{min(ns / self.passed_ns, 1):.0%}"
 
 
+def _wall_ns(facts: Sequence[dict[str, Any]]) -> int:
+    end_ns = max((each["end_ns"] for each in facts), default=0)
+    return max(end_ns - min((each["end_ns"] - passed_of(each) for each in facts), default=0), 1)
+
+
 class Places:
     """Every place of a tree, parents first, with the nearest function of the user's own code around it."""
 
@@ -138,11 +177,24 @@ class Places:
         self.parents: list[int] = []  # -1: none
         self.own: list[int] = []  # index of the place itself, or of the nearest around it; -1: none
         self.importing: list[bool] = []
-        self.started: list[bool] = []  # whether a thread runs it that the program started by threading
+        self.started: list[bool] = []  # whether a thread does it that the program started by threading
+        self.outer: list[bool] = []  # whether no place around it is of the same function
+        self.spins: list[bool] = []  # whether it is a part of a loop that only looks again and again
+        self.waited: list[int] = []  # how long its calls waited by themselves
         work = [(child, -1) for child in reversed(list(root.children.values()))]
+        around: list[int] = []  # the places that are open, and how often each function is among them
+        depths: dict[str, int] = {}
         while work:
             node, parent = work.pop()
+            while around and around[-1] != parent:
+                depths[self.nodes[around.pop()].shown] -= 1
             mine = len(self.nodes)
+            self.outer.append(not depths.get(node.shown))
+            inside_spin = parent >= 0 and self.spins[parent]
+            self.spins.append(inside_spin or node.waits_for == SPIN)
+            self.waited.append(0 if inside_spin else node.waited_ns)
+            around.append(mine)
+            depths[node.shown] = depths.get(node.shown, 0) + 1
             self.nodes.append(node)
             self.parents.append(parent)
             is_own = node.owner == OWN and node.kind != NATIVE
@@ -179,7 +231,8 @@ class Places:
 
 
 def waits(node: Node) -> str:
-    return waits_for(node.name) if node.kind == NATIVE else ""
+    """The reason why calls wait; "" if they did not wait by themselves."""
+    return node.waits_for if node.waited_ns else ""
 
 
 def heaviest(root: Node, ns: int) -> tuple[Node | None, Node | None]:
@@ -212,7 +265,10 @@ def find(evidence: Evidence) -> list[Finding]:
     """Returns the findings, the most important first."""
     from .causes import CAUSES
 
-    found = [finding for cause in CAUSES for finding in (cause(evidence),) if finding is not None]
+    found: list[Finding] = []
+    for cause in CAUSES:
+        made = cause(evidence)
+        found += made if isinstance(made, list) else [made] if made is not None else []
     return sorted(found, key=lambda finding: -finding.ns)[:MOST]
 
 
@@ -220,10 +276,23 @@ def engine_of(trace: Any) -> str:
     return str(trace.metadata().get("vestige.engine", "")).strip('"')
 
 
-def lines(findings: Sequence[Finding], width: int, *, all_calls: bool = True) -> list[str]:
-    """Returns findings as lines, folded at the screen's width. Without all calls, a cause may be among the calls that
-    were left out.
-    """
+def not_examined(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]]) -> list[str]:
+    """Where a cause may be that is not in the traces, with the options that record it."""
+    found = list(dict.fromkeys(line for each in metadata for line in beyond_scope(each)))
+    if any(each["left_out"] for each in facts):
+        found.append("short calls (--min-duration)")
+    if not any(each.get("c_functions", True) for each in facts):
+        found.append("functions in C (--no-c)")
+    if not all(each["switches"] for each in facts):
+        found.append("running times (--sched)")
+    if not any(each["memory"] for each in facts):
+        found.append("memory")
+    found.append("arguments")
+    return found
+
+
+def lines(findings: Sequence[Finding], width: int, missing: Iterable[str] = ()) -> list[str]:
+    """As people read them, folded where the screen ends. `missing`: what was not examined."""
     if not findings:
-        return [f"no finding{'' if all_calls else ' in what was recorded'}: no cause stands out"]
+        return point("No cause stands out. Not examined: " + ", ".join(missing), min(width, USUAL_WIDTH), "")
     return [line for finding in findings for line in point(finding.text, width)]

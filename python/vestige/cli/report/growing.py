@@ -82,7 +82,7 @@ def _calls_that_grow(evidence: Evidence) -> Finding | None:
         one.ns += node.self_ns if is_own else node.total_ns
     ranked = sorted(found.values(), key=lambda one: -one.ns)
     for one in ranked[:3]:
-        if not CALLS <= one.calls <= MOST_CALLS or one.ns < max(SHARE * evidence.passed_ns, LEAST_NS):
+        if not CALLS <= one.calls <= MOST_CALLS or one.ns < max(SHARE * evidence.rest_ns, LEAST_NS):
             continue
         is_own = one.node.kind == PYTHON and one.node.owner == OWN
         if is_own and _has_loop(evidence, one.node):
@@ -150,7 +150,7 @@ def _loop_that_copies(evidence: Evidence) -> Finding | None:
             own[node.shown] = own.get(node.shown, 0) + node.self_ns
             nodes[node.shown] = node
     shown = max(own, key=lambda each: own[each], default="")
-    if not shown or own[shown] < max(COPY_SHARE * evidence.passed_ns, COPY_NS):
+    if not shown or own[shown] < max(COPY_SHARE * evidence.rest_ns, COPY_NS):
         return None
     from .source import code_of, copies
 

@@ -5,7 +5,7 @@ little.
 from __future__ import annotations
 
 from vestige.base.printable import one_line
-from vestige.base.quantities import chosen_time, duration, plural
+from vestige.base.quantities import chosen_time, duration, plural, size
 from vestige.base.terminal import Paint, cut, width_of
 from vestige.reading.waits import KINDS
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vestige.reading.inputs import Source
 
     from .data import Data, Named
+    from .findings import Evidence
 
 WORTH_A_WORD = 0.05  # share of the time; shorter waits are not mentioned
 TORN_ROWS = 3
@@ -58,6 +59,12 @@ def about_shares(data: Data) -> list[str]:
     if data.without_waits:
         return [*lines, f"waiting is left out: {of}"]
     return [*lines, f"{waiting / everything:.0%} of it is waiting ({of}); see --no-waits"]
+
+
+def passed_of(facts: dict[str, Any]) -> int:
+    """How long a process was recorded. Records that were dropped leave no trace of the time before."""
+    start_ns = facts["complete_ns"] if facts["dropped"] else facts["start_ns"]
+    return int(facts["end_ns"] - start_ns)
 
 
 def span_of(facts: Sequence[dict[str, Any]]) -> int:
@@ -109,6 +116,19 @@ def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, 
         print(Paint(out)(short_calls({"left_out": count, "min_duration_ns": least}), "dim"), file=out)
 
 
+COST_MANY = 50_000_000  # bytes per second: a trace that grows faster is a burden
+
+
+def cost_of_recording(evidence: Evidence) -> str:
+    """`trace 111 MiB, recording took about 0.2 s (8%)`"""
+    bytes_written = sum(each["bytes"] for each in evidence.facts)
+    share = f"{min(evidence.recording_ns / evidence.passed_ns, 1):.0%}"
+    line = f"trace {size(bytes_written)}, recording took about {duration(evidence.recording_ns)} ({share})"
+    if bytes_written * 1e9 > COST_MANY * evidence.wall_ns and bytes_written > COST_MANY:
+        line += "; --no-c, --min-duration 10us or --max-size 256M make it smaller"
+    return line
+
+
 def within_budget(budget: Named) -> list[str]:
     """Returns a line or two about the calls that a budget left out."""
     cpu = budget.cpu_ns or 1
@@ -141,10 +161,6 @@ def beyond_scope(metadata: dict[str, Any]) -> list[str]:
     if "vestige.max_depth" in metadata:
         lines.append(f"deeper calls are not recorded: --max-depth {metadata['vestige.max_depth']}")
     return lines
-
-
-def has_all_calls(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]]) -> bool:
-    return not any(beyond_scope(each) for each in metadata) and not any(each["left_out"] for each in facts)
 
 
 def short_calls(facts: dict[str, Any]) -> str:

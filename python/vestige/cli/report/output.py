@@ -60,7 +60,7 @@ def logging(evidence: Evidence) -> Finding | None:
         if node.total_ns > lines.node.total_ns:
             lines.node = node
     worst = max(found.values(), key=lambda lines: lines.ns, default=None)
-    if worst is None or worst.count < LINES or worst.ns < SHARE * evidence.passed_ns:
+    if worst is None or worst.count < LINES or worst.ns < SHARE * evidence.rest_ns:
         return None
     name = plain_name(worst.node.name) if worst.node.kind == NATIVE else worst.node.shown
     verb = "writes" if worst.node.kind == NATIVE else "logs"

@@ -111,7 +111,7 @@ def _by_function(evidence: Evidence) -> Finding | None:
         for caught in caught_in(evidence.places).values()
         if caught.count >= STORM
         and (
-            caught.ns >= STORM_SHARE * evidence.passed_ns
+            caught.ns >= STORM_SHARE * evidence.rest_ns
             or STORM_EACH_NS * caught.count >= STORM_SHARE * _own_ns(evidence)
         )
     ]
@@ -152,7 +152,7 @@ def retry(evidence: Evidence) -> Finding | None:
         count = raised[shown].count
         if times < RETRIES or abs(count - times) > max(RETRY_UNLIKE * times, 1) or count < RETRIES:
             continue
-        if ns >= max(RETRY_SHARE * evidence.passed_ns, RETRY_NS) and ns > most[1]:
+        if ns >= max(RETRY_SHARE * evidence.rest_ns, RETRY_NS) and ns > most[1]:
             best, most = shown, (times, ns)
     if not best:
         return None

@@ -17,7 +17,7 @@ from vestige.base.terminal import Paint, fit, point, width_of
 from vestige.cli.console import did_you_mean
 from vestige.reading.kinds import GC, NATIVE, PYTHON
 from vestige.reading.labels import plain_name
-from vestige.reading.waits import KINDS, waits_for
+from vestige.reading.waits import KINDS
 
 from .data import CHOSEN, Data, gil_holders, is_named, shown_name
 
@@ -74,7 +74,7 @@ class Inside:
         while work:
             node, known = work.pop()
             name = plain_name(node.shown) if node.kind == NATIVE else node.shown
-            kind = waits_for(node.name) if node.kind == NATIVE else ""
+            kind = node.waits_for if node.waited_ns else ""
             if node.kind == GC:
                 _count(self.only, "garbage collections", node.calls, node.total_ns)
             elif node.imports and not known:

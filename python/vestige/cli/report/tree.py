@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+from vestige.base.quantities import duration
 from vestige.base.terminal import cells, cut, fit
 from vestige.reading.kinds import ANNOTATION, NATIVE
 from vestige.reading.layout import HOT, Layout
 from vestige.reading.libraries import LIBRARY
 from vestige.reading.report_columns import TREE
-from vestige.reading.sums import Sums
-from vestige.reading.waits import waits_for
+from vestige.reading.waits import KINDS, SPIN
+
+from .data import copy_node, merge_nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class Line:
         "parent",
         "recursive",
         "self_ns",
+        "spun_ns",
         "total_ns",
     )
 
@@ -58,9 +61,10 @@ class Line:
         self.awaiting_ns = node.awaiting_ns
         self.library = node.owner == LIBRARY
         self.recursive = False
-        self.hidden = 0  # number of frames folded into the line
-        self.id = self.parent = self.depth = 0  # the line's place in a list of all lines
-        self.packages: dict[str, int] = {}  # the libraries of the folded frames, with their own times
+        self.spun_ns = node.total_ns if node.waits_for == SPIN else 0  # in it, and in folded calls
+        self.hidden = 0  # frames folded into it
+        self.id = self.parent = self.depth = 0  # its place in a list of all
+        self.packages: dict[str, int] = {}  # and the libraries of those, with their own times
         self.children: list[Line] = []
         # An annotation that is on no thread's stack, such as a task's: many may be open at one time.
         self.beside = node.kind == ANNOTATION and not node.self_ns and not node.children and node.total_ns > 0
@@ -93,7 +97,7 @@ class Line:
 
     @property
     def waits_for(self) -> str:
-        return waits_for(self.node.name)
+        return self.node.waits_for if self.node.only_waits else ""
 
 
 def fold(root: Node, whole_ns: int, *, libraries: bool = True) -> list[Line]:
@@ -181,7 +185,10 @@ def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> li
     while work:
         child = work.pop()
         branch = id(child) in branches
-        if child.shown == node.shown and node.shown and not branch:
+        if child.waits_for == SPIN and libraries and node.shown:
+            line.spun_ns += 0 if node.waits_for == SPIN else child.total_ns
+            line.hidden += 1
+        elif child.shown == node.shown and node.shown and not branch:
             line.recursive = True
             line.calls += child.calls
             line.self_ns += child.self_ns
@@ -195,32 +202,6 @@ def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> li
         else:
             found[child.shown] = copy_node(child)
     return list(found.values())
-
-
-def copy_node(node: Node) -> Node:
-    """Copies a node's sums and its list of children. The children are shared until one of them changes, which is then
-    copied first.
-    """
-    made = type(node)()
-    for name in (*Sums.__slots__, *node.__slots__):
-        setattr(made, name, getattr(node, name))
-    made.children = dict(node.children)
-    return made
-
-
-def merge_nodes(into: Node, other: Node) -> None:
-    work = [(into, other)]
-    while work:
-        a, b = work.pop()
-        a.add(b)
-        a.awaiting_ns += b.awaiting_ns
-        a.waits += b.waits
-        for key, child in b.children.items():
-            if key in a.children:
-                a.children[key] = copy_node(a.children[key])
-                work.append((a.children[key], child))
-            else:
-                a.children[key] = child
 
 
 def _without_plumbing(lines: list[Line]) -> list[Line]:
@@ -322,6 +303,11 @@ def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
         notes.append("beside the stack")
     if line.recursive:
         notes.append("recursive")
+    if line.spun_ns:
+        notes.append(f"spun {duration(line.spun_ns)}")
+    elif line.node.waited_ns:
+        kind = KINDS.get(line.node.waits_for, line.node.waits_for)
+        notes.append(f"waits: {kind}" if line.node.only_waits else f"waited {duration(line.node.waited_ns)}: {kind}")
     if line.hidden:
         notes.append(f"{line.hidden} frame{'s' * (line.hidden > 1)} hidden")
     note = f"  [{', '.join(notes)}]" if notes else ""

@@ -8,10 +8,9 @@ from collections import deque
 from typing import NamedTuple
 
 from vestige._core import Function
-from vestige.cli.report.causes import COST_ELSE, COSTS
 from vestige.cli.report.data import shown_name
-from vestige.reading.kinds import GC, NATIVE
-from vestige.reading.waits import waits_for
+from vestige.cli.report.findings import COST_ELSE, COSTS
+from vestige.reading.kinds import GC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Row:
         self.number = number
         self.kind = function.kind
         self.shown = shown_name(function)
-        self.waits = waits_for(function.name) if self.kind == NATIVE else ""
+        self.waits = (function.waits_for if function.only_waits else "") or ""
         self.calls = self.own_ns = self.total_ns = self.bytes = 0
         self.passed_ns = 0  # own time, including time in which the thread did not run
 
@@ -133,7 +132,7 @@ class Window:
     def waits(self, number: int) -> str:
         """Returns the kind of thing for which a function waits."""
         function = self._functions.get(number, UNKNOWN)
-        return waits_for(function.name) if function.kind == NATIVE else ""
+        return (function.waits_for if function.only_waits else "") or ""
 
     def cost_ns(self, rows: list[Row]) -> int:
         """Returns the approximate cost of recording, from the cost of a call."""

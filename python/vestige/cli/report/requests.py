@@ -1,0 +1,149 @@
+"""Causes in loops: many requests for one thing each, and work that a loop repeats."""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration
+from vestige.reading.kinds import NATIVE, PYTHON
+from vestige.reading.labels import plain_name
+from vestige.reading.waits import LOCK, SPIN
+
+from .findings import Finding, place, waits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .data import Node
+    from .findings import Evidence
+
+SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.25, 0.5
+FINDINGS = 3  # of this kind
+WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")  # event loops and servers do, and ask nobody
+OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
+RESUMES = ("generator", "coroutine", "async_generator")  # their send() asks nobody
+
+
+def _asks_outside(node: Node) -> int:
+    """The time of a call that asks something outside of the program: a file, a database, another machine. Who waits for
+    a lock, as that of a queue, waits for another thread.
+    """
+    if node.kind != NATIVE:
+        return 0
+    name, kind = plain_name(node.name), waits(node)
+    owner = node.name.partition(" of ")[2].removesuffix(" object>")
+    asks = name in OUTSIDE and not owner.startswith(RESUMES)
+    return node.total_ns if asks or (kind not in ("", LOCK, SPIN) and name not in WAITS_FOR_EVENTS) else 0
+
+
+def outside_of(evidence: Evidence) -> list[int]:
+    """For each place, how long it and all below asked something outside of the program."""
+    places = evidence.places
+    sums = [0] * len(places.nodes)
+    for at in range(len(sums) - 1, -1, -1):
+        sums[at] = min(max(sums[at], _asks_outside(places.nodes[at])), places.nodes[at].total_ns)
+        if places.parents[at] >= 0:
+            sums[places.parents[at]] += sums[at]
+    return sums
+
+
+class Site:
+    """A function whose loop calls others, and those of these that ask outside."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.calls: list[int] = []
+        self.total_ns = self.outside_ns = 0
+
+
+def _sites(evidence: Evidence) -> list[Site]:
+    """All that one loop body calls adds up."""
+    places = evidence.places
+    outside = outside_of(evidence)
+    sites: dict[int, Site] = {}
+    for at, node in enumerate(places.nodes):
+        parent = places.parents[at]
+        if parent < 0 or places.importing[at] or node.calls < SITE_CALLS * max(places.nodes[parent].calls, 1):
+            continue
+        if outside[at] < SITE_OUTSIDE * node.total_ns:
+            continue
+        site = sites.setdefault(parent, Site(parent))
+        site.calls.append(at)
+        site.total_ns += node.total_ns
+        site.outside_ns += outside[at]
+    return sorted(sites.values(), key=lambda site: -site.total_ns)
+
+
+def many_requests(evidence: Evidence) -> list[Finding]:
+    """A function that makes 1,000 calls or more each time it runs (N+1), which take a quarter of the time, half of that
+    outside of the program.
+    """
+    found = []
+    for site in _sites(evidence)[:FINDINGS]:
+        if site.total_ns < SITE_SHARE * evidence.rest_ns:
+            break
+        found.append(_requests(evidence, site))
+    return found
+
+
+def _requests(evidence: Evidence, site: Site) -> Finding:
+    places = evidence.places
+    around = places.nodes[site.at]
+    calls = sorted((places.nodes[at] for at in site.calls), key=lambda node: -node.total_ns)
+    first = calls[0]
+    names = [plain_name(node.name) if node.kind == NATIVE else node.shown for node in calls[:FINDINGS]]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    evidence.explained.add(around.shown)
+    each = first.calls // max(around.calls, 1)
+    return Finding(
+        "many requests",
+        f"{around.shown} calls {listed} {each:,} times each time it runs: {duration(site.total_ns)} "
+        f"({evidence.share(site.total_ns)}), of which {min(site.outside_ns / site.total_ns, 1):.0%} is outside of the "
+        "program.",
+        where={**place(around), "calls": first.shown},
+        numbers={
+            "calls": first.calls,
+            "calls_of_caller": around.calls,
+            "total_ns": site.total_ns,
+            "outside_ns": site.outside_ns,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --tree",
+        ns=site.total_ns,
+    )
+
+
+# Calls that a loop need not repeat: by the library and the name, in the words of the finding.
+REPEATED = {("pandas", "DataFrame.iterrows"), ("sqlalchemy", "create_engine")}
+REPEATED_CALLS, REPEATED_SHARE = 100, 0.15
+
+
+def work_in_a_loop(evidence: Evidence) -> list[Finding]:
+    """A function of the user's own calls something in a loop that is slow, and that a loop does not have to repeat."""
+    places = evidence.places
+    sums: dict[tuple[str, str], tuple[Node, Node, int, int]] = {}
+    for at, node in enumerate(places.nodes):
+        key = (node.library, node.name)
+        if key not in REPEATED or node.kind != PYTHON or places.importing[at] or not places.outer[at]:
+            continue
+        around = places.caller(at)
+        _, _, calls, ns = sums.get((around.shown, node.shown), (around, node, 0, 0))
+        sums[around.shown, node.shown] = (around, node, calls + node.calls, ns + node.total_ns)
+    found = []
+    for around, node, calls, ns in sums.values():
+        if calls < REPEATED_CALLS * max(around.calls, 1) or ns < REPEATED_SHARE * evidence.rest_ns:
+            continue
+        found.append(
+            Finding(
+                "work in a loop",
+                f"{around.shown} calls {node.shown} {calls // max(around.calls, 1):,} times each time it runs: "
+                f"{duration(ns)} ({evidence.share(ns)}).",
+                where={**place(around), "calls": node.shown},
+                numbers={
+                    "calls": calls,
+                    "calls_of_caller": around.calls,
+                    "total_ns": ns,
+                    "passed_ns": evidence.passed_ns,
+                },
+                look="report --tree",
+                ns=ns,
+            )
+        )
+    return found

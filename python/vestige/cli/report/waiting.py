@@ -1,0 +1,258 @@
+"""Causes that are waits: a blocked event loop, a lock, and time in which no thread worked."""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration, plural
+from vestige.reading.kinds import NATIVE
+from vestige.reading.labels import plain_name
+from vestige.reading.libraries import OWN
+from vestige.reading.waits import CHILD, KINDS, LOCK
+
+from .findings import Finding, heaviest, place, waits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .data import LockWaits, Loop, Node
+    from .findings import Evidence
+
+MS = 1_000_000
+BUSY_SHARE = 0.1
+
+# ---- blocked loop ----------------------------------------------------------------
+
+LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 20, 0.1, 5, 5 * MS
+
+
+def blocked_loop(evidence: Evidence) -> Finding | None:
+    """The steps of one event loop that took 50 ms or more, a tenth of the time, in a loop of 20 steps or more. A step
+    may be long because a busy machine ran something else. So the longest waited, or is in a function whose calls take
+    5 ms or more on average, or there are five of them. And where the longest did not wait, that holds without the time
+    that its thread waited for a processor, too.
+    """
+    loops = sorted(evidence.data.steps.loops.values(), key=lambda loop: -loop.blocking_ns)
+    for loop in loops:
+        if loop.count < LOOP_STEPS or loop.blocking_ns < LOOP_SHARE * evidence.rest_ns or not loop.longest:
+            continue
+        finding = _blocked(evidence, loop)
+        if finding is not None:
+            return finding
+    return None
+
+
+def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
+    step = loop.longest[0]
+    start, ns = step.start_ns, step.duration_ns
+    where: dict[str, object] = {"thread": step.thread_name, "start_ns": start}
+    inside = ""
+    waited, function, leaf = False, None, None
+    busy_ns = evidence.data.processor_waits.get(step.tid, 0)
+    if evidence.look is not None:
+        tree = evidence.look(step)
+        if evidence.tells_imports and _imports_ns(tree) >= ns / 2:
+            return None  # the finding about imports says it
+        function, leaf = heaviest(tree, ns)
+        waited = leaf is not None and bool(waits(leaf))
+        if not waited and loop.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
+            return None
+    if not waited and loop.blocking_ns - busy_ns < LOOP_SHARE * evidence.rest_ns:
+        return None
+    if function is not None:
+        where |= place(function)
+        inside = f" in {function.shown}" + (f" ({plain_name(leaf.name)})" if leaf is not None else "")
+        evidence.explained.add(function.shown)
+    begin = min(each["start_ns"] for each in evidence.facts)
+    times = "once" if loop.blocking == 1 else f"{loop.blocking:,} times"
+    whose = f" of {loop.thread_name}" if len(evidence.data.steps.loops) > 1 else ""
+    return Finding(
+        "blocked loop",
+        f"The event loop{whose} was blocked {times} for 50 ms or more, {duration(loop.blocking_ns)} in all "
+        f"({evidence.share(loop.blocking_ns)}); the longest step took {duration(ns)}{inside}."
+        + beside_others(evidence, busy_ns),
+        where=where,
+        numbers={
+            "steps": loop.count,
+            "blocking": loop.blocking,
+            "blocking_ns": loop.blocking_ns,
+            "longest_ns": ns,
+            "processor_wait_ns": busy_ns,
+            "passed_ns": evidence.passed_ns,
+        },
+        look=f"report --tree --from {(start - begin) / 1e9:.6f}s --until {(start + ns - begin) / 1e9:.6f}s",
+        ns=loop.blocking_ns,
+    )
+
+
+def _imports_ns(root: Node) -> int:
+    """The time of imports that are in no other."""
+    total, work = 0, list(root.children.values())
+    while work:
+        node = work.pop()
+        if node.imports:
+            total += node.total_ns
+        else:
+            work.extend(node.children.values())
+    return total
+
+
+def beside_others(evidence: Evidence, busy_ns: int, whose: str = "Its") -> str:
+    """A sentence where a thread waited for a processor for a tenth of the time."""
+    if busy_ns < BUSY_SHARE * evidence.passed_ns:
+        return ""
+    return f" {whose} thread waited {duration(busy_ns)} for a processor, which may be a part of that."
+
+
+def _mean_ns(evidence: Evidence, function: Node | None) -> float:
+    same = [node for node in evidence.places.nodes if function is not None and node.shown == function.shown]
+    return sum(node.total_ns for node in same) / (sum(node.calls for node in same) or 1)
+
+
+# ---- locks -------------------------------------------------------------------------
+
+LOCK_SHARE, LOCK_NS = 0.2, 50 * MS
+
+
+def lock(evidence: Evidence) -> Finding | None:
+    """Threads waited for one lock for a fifth of the time that they were there, while others held it."""
+    best: LockWaits | None = None
+    for one in evidence.data.locks.values():
+        lasted = sum(evidence.data.lasted(*thread) for thread in one.threads)
+        if one.wait_ns >= max(LOCK_SHARE * lasted, LOCK_NS) and one.wait_ns - evidence.busy_ns >= LOCK_NS:
+            best = one if best is None or one.wait_ns > best.wait_ns else best
+    if best is None:
+        return None
+    evidence.explained |= {best.waiter.shown, best.holder.shown}
+    lasted = sum(evidence.data.lasted(*thread) for thread in best.threads) or 1
+    inside = best.inside
+    did = "computed"
+    if inside is not None:
+        kind, name = inside.waits_for, plain_name(inside.name) if inside.kind == NATIVE else inside.shown
+        verb = {"sleep": "slept", "lock": "waited for another lock", "child": "waited for a child process"}.get(kind)
+        verb = verb or ("waited for input or output" if kind else "wrote" if "write" in name else "computed")
+        did = f"{verb} ({name})"
+    same = best.holder.shown == best.waiter.shown
+    held = "a thread in the same function held it" if same else f"{best.holder.shown} held it"
+    return Finding(
+        "lock",
+        f"{plural(len(best.threads), 'thread')} waited {min(best.wait_ns / lasted, 1):.0%} of the time for one lock in "
+        f"{best.waiter.shown}: {plural(best.waits, 'wait')}, {duration(best.wait_ns)} added up, while {held} and "
+        f"{did}.",
+        where={
+            **place(best.holder),
+            "waiter": best.waiter.shown,
+            "held_by": best.holder_thread,
+            "inside": inside.shown if inside is not None else "",
+        },
+        numbers={
+            "threads": len(best.threads),
+            "waits": best.waits,
+            "wait_ns": best.wait_ns,
+            "threads_ns": lasted,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --threads",
+        ns=min(best.wait_ns / len(best.threads), evidence.passed_ns),
+    )
+
+
+# ---- nobody works ------------------------------------------------------------------
+
+WAITING_SHARE, WAITING_NS = 0.5, 100 * MS
+UNKNOWN_NS = 100 * MS  # of a call in C that hardly ran: it waited, for an unknown reason
+UNKNOWN_RAN = 0.1
+UNKNOWN = "something that the trace does not name"
+
+
+class Wait:
+    """The calls of one function that wait in another."""
+
+    def __init__(self, caller: Node, name: str, kind: str) -> None:
+        self.caller, self.name, self.kind = caller, name, kind
+        self.ns = self.calls = 0
+        self.first_ns = 0  # in threads that the program did not start
+
+
+def _hardly_ran(node: Node) -> bool:
+    """A call in C that hardly had a processor waited, whatever its name. Only where running times are known."""
+    ran = node.running_ns
+    return (
+        node.kind == NATIVE
+        and not node.children
+        and ran is not None
+        and node.total_ns >= UNKNOWN_NS
+        and node.total_ns >= MS * node.calls
+        and ran <= UNKNOWN_RAN * node.total_ns
+    )
+
+
+def _waits(evidence: Evidence) -> tuple[dict[tuple[str, str], Wait], int, int]:
+    """The waits that no other finding is about; the time of the others; and of the former, what is no known wait."""
+    places = evidence.places
+    told = places.within(evidence.explained)
+    found: dict[tuple[str, str], Wait] = {}
+    explained = unknown = 0
+    knows_gil = not any(thread.gil_ns for thread in evidence.data.threads)
+    for at, node in enumerate(places.nodes):
+        ns, kind = places.waited[at], node.waits_for
+        if not ns and knows_gil and _hardly_ran(node):
+            ns, kind = node.total_ns, ""
+            unknown += ns
+        if not ns:
+            continue
+        is_here = kind == CHILD and evidence.data.traces > 1  # the child that is waited for, too
+        if told[at] or places.importing[at] or is_here:
+            explained += ns
+            continue
+        caller = places.caller(at)
+        wait = found.setdefault((caller.shown, node.name), Wait(caller, node.name, kind))
+        wait.ns += ns
+        wait.calls += node.calls or 1
+        wait.first_ns += 0 if places.started[at] else ns
+    return found, explained, unknown
+
+
+def _choose(waits_found: dict[tuple[str, str], Wait], idle: int) -> Wait:
+    """Threads that wait for work wait for locks: something else is rather what they all wait for. Most of all it is
+    what a function of the user's own waits in, in the first thread: threads next to it sleep until they have to look
+    after something.
+    """
+    every = list(waits_found.values())
+    others = [wait for wait in every if wait.kind != LOCK]
+    own = [wait for wait in others if wait.caller.owner == OWN]
+    for group in (own, others):
+        firsts = [wait for wait in group if wait.first_ns >= WAITING_SHARE * idle]
+        long_ones = [wait for wait in group if wait.ns >= WAITING_SHARE * idle]
+        some = firsts or long_ones
+        if some:
+            return max(some, key=lambda wait: wait.ns)
+    some = [wait for wait in others if wait.first_ns] or every
+    return max(some, key=lambda wait: wait.ns)
+
+
+def waiting(evidence: Evidence) -> Finding | None:
+    """No thread of any process worked for half of the time, apart from what other findings are about."""
+    found, explained, unknown = _waits(evidence)
+    # A thread that could run and was not let did not wait for anything that the program asks for.
+    busy_ns = evidence.busy_ns
+    worked = max(evidence.worked_ns - unknown, 0)
+    wall = max(evidence.wall_ns - evidence.imports_ns, 1)
+    idle = min(wall, evidence.wall_ns - worked - explained - busy_ns)
+    if idle < max(WAITING_SHARE * wall, WAITING_NS) or not found:
+        return None
+    wait = _choose(found, idle)
+    kind = KINDS.get(wait.kind, UNKNOWN)
+    return Finding(
+        "waiting",
+        f"No thread worked for {duration(idle)} ({min(idle / evidence.wall_ns, 1):.0%}): {wait.caller.shown} waits in "
+        f"{plain_name(wait.name)} ({kind}), {plural(wait.calls, 'call')}, {duration(wait.ns)}.",
+        where={**place(wait.caller), "waits_in": plain_name(wait.name)},
+        numbers={
+            "idle_ns": idle,
+            "worked_ns": worked,
+            "processor_wait_ns": busy_ns,
+            "wait_ns": wait.ns,
+            "calls": wait.calls,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --threads",
+        ns=idle,
+    )
