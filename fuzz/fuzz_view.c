@@ -302,6 +302,7 @@ static void look(const trace_input *input, vst_trace *trace)
     range = some_range(view, input->choices, 1);
     ask_lanes_of(trace, &range, "calls");
     ask_lanes_of(trace, &range, "devices");
+    ask_lanes_of(trace, &range, "left_out");
     ask_lanes_of(trace, &range, "marks");
     ask_lanes_of(trace, &range, "states");
     ask_lanes_of(trace, &range, "tasks");

@@ -7,8 +7,8 @@
 #include "view/picture.h"
 
 static const vst__lanes_kind *const kinds[] = {
-    &vst__lanes_calls, &vst__lanes_devices, &vst__lanes_marks,
-    &vst__lanes_states, &vst__lanes_tasks};
+    &vst__lanes_calls, &vst__lanes_devices, &vst__lanes_budget,
+    &vst__lanes_marks, &vst__lanes_states,  &vst__lanes_tasks};
 
 /* ---- making -------------------------------------------------------------- */
 

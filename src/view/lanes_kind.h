@@ -46,8 +46,8 @@ typedef struct vst__lanes_kind {
                      uint32_t *numbers, size_t most); /* NULL: no links */
 } vst__lanes_kind;
 
-extern const vst__lanes_kind vst__lanes_calls, vst__lanes_devices,
-    vst__lanes_marks, vst__lanes_states, vst__lanes_tasks;
+extern const vst__lanes_kind vst__lanes_budget, vst__lanes_calls,
+    vst__lanes_devices, vst__lanes_marks, vst__lanes_states, vst__lanes_tasks;
 
 typedef struct vst__lane_text {
     size_t offset;

@@ -83,10 +83,10 @@ static vst_status make_and_ask(vst_trace *trace)
 /* Kinds of which the trace has nothing, or little. */
 static vst_status make_others(vst_trace *trace)
 {
-    static const char *const kinds[] = {"marks", "states", "tasks"};
+    static const char *const kinds[] = {"left_out", "marks", "states", "tasks"};
     vst_status status = VST_OK;
 
-    for (size_t i = 0; status == VST_OK && i < 3; i++) {
+    for (size_t i = 0; status == VST_OK && i < 4; i++) {
         vst_error error = {VST_OK, 0, 0};
         vst__lanes *lanes;
 

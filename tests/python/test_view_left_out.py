@@ -70,13 +70,17 @@ def test_the_trace_tells_when_functions_were_left_out(trace):
 def test_the_server_answers_with_sets_of_functions(place, trace):
     with serving(place.path / "t.vst") as server:
         client = Client(server)
-        told = client.get("left_out", trace=0)
-        assert client.get("info")["traces"][0]["left_out"]
-    base, found = trace.info()["start_ns"], stretches_of(trace)
-    assert told["stretches"][0][0] == found[0][0] - base
-    assert told["stretches"][-1][1] == found[-1][1] - base
-    for _, _, which in told["stretches"]:
-        ids = told["sets"][which]
+        facts = client.get("info")["traces"][0]
+        told = client.get(
+            "lanes/between", trace=0, kind="left_out", lanes="0", to=facts["end_ns"] + 1, most=1000, **{"from": 0}
+        )
+        assert facts["left_out"]
+    base, found, items = trace.info()["start_ns"], stretches_of(trace), told["items"]
+    assert len(items) == told["count"]
+    assert items[0]["start_ns"] == found[0][0] - base
+    assert items[-1]["end_ns"] == found[-1][1] - base
+    for item in items:
+        ids = item["functions"]["ids"]
         assert ids is None or "leaf" in {trace.functions()[number][1] for number in ids}
 
 

@@ -16,7 +16,6 @@ from .answers import Answer, Problem, as_json
 from .exports import Tickets, Wanted
 from .fields import Fields
 from .lanes import LaneAnswers, state_sums
-from .left_out import describe_left_out
 from .pictures import as_picture
 from .sources import Sources
 
@@ -69,7 +68,6 @@ class Api:
             ("POST", "next"): self._next,
             ("GET", "counters"): self._counters,
             ("GET", "losses"): self._losses,
-            ("GET", "left_out"): self._left_out,
             ("GET", "export"): self._export,
             ("GET", "handover"): self._handover,
             **self._lanes.calls,
@@ -148,9 +146,6 @@ class Api:
         start, end = fields.range()
         rows = shown.view.losses(self._absolute(start), self._absolute(end))
         return as_json([describe_loss(row, self.traces.start_ns) for row in rows])
-
-    def _left_out(self, request: Request, fields: Fields) -> Answer:
-        return as_json(describe_left_out(self._shown(fields), self.traces.start_ns))
 
     # ---- about spans
 
@@ -325,7 +320,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "states": shown.has_states and not shown.live,
         "tasks": bool(shown.facts.get("has_tasks")) and not shown.live,
         "marks": shown.has_marks and not shown.live,
-        "left_out": source.metadata.get("vestige.budget") is not None and not shown.live,
+        "left_out": shown.has_lanes("left_out") and not shown.live,
         "devices": shown.has_devices and not shown.live,
         "devices_not_followed": shown.has_devices and shown.live,
         "functions": len(shown.places),

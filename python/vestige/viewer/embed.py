@@ -14,7 +14,6 @@ import struct
 from .answers import to_json
 from .api import describe, describe_loss, describe_track, name_table, read_points, source_of
 from .embed_lanes import pack_lanes
-from .left_out import describe_left_out
 from .sources import Sources
 
 TYPE_CHECKING = False
@@ -63,7 +62,7 @@ class Blob:
 def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob, sources: Sources) -> dict[str, Any]:
     """Packs a trace, and sets in `facts` how many rows each thread needs."""
     if not shown.ready:
-        nothing: dict[str, Any] = {"counters": [], "losses": [], "sources": {}, "left_out": None, "lanes": {}}
+        nothing: dict[str, Any] = {"counters": [], "losses": [], "sources": {}, "lanes": {}}
         return {"names": name_table(shown), **nothing}
     lanes = pack_lanes(shown, traces, blob)
     rows = {each["lane"]: each["rows"] for each in lanes["calls"]["lanes"]}
@@ -77,7 +76,6 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
         "names": name_table(shown),
         "counters": [{**describe_track(shown, track), "points": read_points(track)} for track in counters],
         "losses": [describe_loss(row, traces.start_ns) for row in losses],
-        "left_out": describe_left_out(shown, traces.start_ns) if facts["left_out"] else None,
         "waits": {kind: bool(shown.source.facts.get(kind)) for kind in ("switches", "gil_waits", "object_waits")},
         "sources": {str(number): lines for number, lines in found.items() if lines is not None},
         "lanes": lanes,

@@ -1,5 +1,5 @@
 """Answers to the page's requests about lanes: the lanes of a kind, their pictures, and their items. Kinds are
-"devices", "marks", "states" and "tasks". A lane has rows, a row has items (src/view/lanes.h).
+"devices", "left_out", "marks", "states" and "tasks". A lane has rows, a row has items (src/view/lanes.h).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .server import Request
     from .traces import Shown, Traces
 
-KINDS = ("devices", "marks", "states", "tasks")
+KINDS = ("devices", "left_out", "marks", "states", "tasks")
 # kinds that a search covers, and the kind of definition that names their items
 SEARCHED = {"devices": activities.DEFINITION, "marks": INSTANT}
 LISTED, LISTED_MAX = 50, 1000  # items in one answer; a picture merges items that are close

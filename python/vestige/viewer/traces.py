@@ -131,7 +131,12 @@ class Shown:
         """Whether the trace has lanes of a kind. Only the index knows whether it has tasks, so the index must exist."""
         if kind == "tasks":
             return self.view is not None and bool(self.facts.get("has_tasks"))
-        return {"devices": self.has_devices, "marks": self.has_marks, "states": self.has_states}[kind]
+        return {
+            "devices": self.has_devices,
+            "left_out": "vestige.budget" in self.source.metadata,
+            "marks": self.has_marks,
+            "states": self.has_states,
+        }[kind]
 
     def lanes(self, kind: str, progress: Callable[[float], None] | None = None) -> Lanes:
         """The lanes of a kind, read on first use."""

@@ -6,18 +6,24 @@ import { formatCount, formatShare, formatTime } from "./units.js";
 
 export const BAND = 4; // CSS pixels
 const NAMED = 4; // functions in a line
+const ASKED = 1000; // items in one answer
 
 export class LeftOut {
   constructor(app) {
     this.app = app;
-    this.held = new Map(); // trace -> {sets, starts, ends, which}
+    this.held = new Map(); // trace -> {starts, ends, items}
   }
 
-  async load({ trace, left_out: some }) {
-    if (!some) return;
-    const { sets, stretches } = await this.app.source.leftOut(trace);
-    const column = (at) => Float64Array.from(stretches, (one) => one[at]);
-    this.held.set(trace, { sets, starts: column(0), ends: column(1), which: column(2) });
+  async load({ trace, left_out: some, end_ns: end }) {
+    const items = [];
+    for (let from = 0, count = some ? Infinity : 0; items.length < count;) {
+      const found = await this.app.source.laneBetween(trace, "left_out", [0], from, Math.ceil(end) + 1, ASKED);
+      if (!found.items.length) break;
+      count = items.length + found.count;
+      items.push(...found.items);
+      from = found.items[found.items.length - 1].start_ns + 1;
+    }
+    if (some) this.held.set(trace, { items, starts: items.map((one) => one.start_ns), ends: items.map((one) => one.end_ns) });
   }
 
   /** Calls fn(at, held) for each stretch that overlaps a range. */
@@ -50,9 +56,9 @@ export class LeftOut {
   within(trace, from, to) {
     const found = new Set();
     let ns = 0, all = false;
-    this.each(trace, from, to, (at, { sets, starts, ends, which }) => {
+    this.each(trace, from, to, (at, { items, starts, ends }) => {
       ns += Math.max(0, Math.min(to, ends[at]) - Math.max(from, starts[at]));
-      const ids = sets[which[at]];
+      const { ids = [] } = items[at].functions;
       if (ids === null) all = true;
       else for (const id of ids) found.add(id);
     });

@@ -124,10 +124,6 @@ export class EmbeddedSource {
     return traces[trace].counters.map((one) => ({ ...one, points: thin(one.points, from / whole, to / whole, pixels) }));
   }
 
-  async leftOut(trace) {
-    return (await this.data).traces[trace].left_out;
-  }
-
   async losses(trace, from, to) {
     return (await this.data).traces[trace].losses.filter((one) => one.end_ns >= from && one.start_ns < to);
   }

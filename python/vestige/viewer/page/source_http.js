@@ -107,10 +107,6 @@ export class HttpSource {
     return this.json("/api/losses", { trace, from, to }, signal);
   }
 
-  leftOut(trace) {
-    return this.json("/api/left_out", { trace });
-  }
-
   /** Returns the address of a file in another tool's format. `range` is {from, to}, or null for the whole trace. */
   exportAddress(format, range) {
     return this.address("/api/export", { to: format, from: range?.from, to_ns: range?.to, token: this.token });
