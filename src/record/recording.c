@@ -367,7 +367,7 @@ typedef struct files {
     void *ctx;
 } files;
 
-/* recording_key_of() makes the keys. */
+/* The keys are made by recording_key_of(). */
 static void pass_file(void *ctx, const void *key, size_t size, uint32_t id)
 {
     const files *self = ctx;

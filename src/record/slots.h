@@ -18,7 +18,8 @@ typedef struct vst__slots {
     const ElfW(Rela) * place; /* the function's slot, once found */
     /* an address in the object that has the hooks; NULL if none has */
     const void *hooked;
-    bool was_hooked; /* every thread sees the originals */
+    bool was_hooked; /* hooks were placed before, so every thread sees the
+                        originals */
 } vst__slots;
 
 /* Finds the originals of all hooks; a function that the C library lacks stays

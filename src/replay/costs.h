@@ -53,7 +53,8 @@ enum {
     VST_COSTS_PASSING = 102
 };
 
-/* Picoseconds. For kind 0, and for `cost` of an end: millionths. */
+/* In picoseconds; for kind 0, and `cost` of VST_COSTS_END, in millionths of the
+ * time. */
 typedef struct vst__cost {
     int64_t cost, inside, error;
 } vst__cost;

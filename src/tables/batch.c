@@ -296,7 +296,7 @@ vst_status vst__batch_permute(vst__batch *self, const uint32_t *order)
 typedef struct owned {
     const void *buffers[3];
     vst_arrow_array dictionary;
-    /* takes the first two buffers back; NULL: they are freed */
+    /* where the first two buffers return for reuse; NULL if they are freed */
     vst__buffers *from;
     vst__buffer_kind kind;
 } owned;

@@ -8,7 +8,7 @@
 #include "tables/table.h"
 
 /* Marks of definitions. LEFT_OUT: the function's time counts for its caller.
- * NO_TIME: its time counts for nobody, as if the call had taken no time. */
+ * NO_TIME: its time is in no row, as if the call had taken no time. */
 enum {
     VST_MARK_LEFT_OUT = 1,
     VST_MARK_WAITS = 2,

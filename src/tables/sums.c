@@ -87,7 +87,7 @@ static bool find_ran(vst__sums *self, const vst_span *span, unsigned char mark,
 }
 
 /* Computes for how many left-out calls a recorded call stands. own: the span
- * without the time that counts for nobody. */
+ * without the time that is in no row. */
 static void sums_estimate(vst__sums *self, const vst_span *span,
                           unsigned char mark, const vst_span *own,
                           int64_t self_ns)
@@ -105,7 +105,7 @@ static void sums_estimate(vst__sums *self, const vst_span *span,
 }
 
 /* Passes a span that is shown to the parts that want it. `own` is the span
- * without the time that counts for nobody. */
+ * without the time that is in no row. */
 static vst_status add_shown(vst__sums *self, const vst_span *span,
                             const vst_span *own, unsigned char mark,
                             int64_t self_ns, int64_t ran_ns)

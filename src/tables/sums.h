@@ -222,7 +222,7 @@ typedef struct vst__sums {
     bool has_running; /* calls have running times */
     vst__own_times own;
     vst__own_times ran; /* own running times of calls */
-    /* time that counts for nobody, inside the open calls */
+    /* time inside the open calls that is in no row */
     vst__own_times untimed;
     uint32_t reading; /* the thread whose spans are arriving */
     vst__estimates estimates;
@@ -258,7 +258,7 @@ vst_status vst__function_sums_grow(vst__sums *sums);
 void vst__function_sums_free(vst__sums *sums);
 
 vst_status vst__estimates_begin(vst__sums *sums);
-/* Adds a call that counts for nobody, with its own time. */
+/* Adds the own time of a call that is in no row. */
 void vst__estimates_see(vst__estimates *e, const vst_span *span,
                         int64_t spent_ns);
 /* Adds a call that counts for ns, self_ns of that as own time. inside_ns is the

@@ -396,7 +396,7 @@ static vst_status put_together(builder *b)
 
     for (size_t i = 0; i < s->distinct_count; i++)
         if (b->distinct[i] != NULL && b->distinct[i]->language != 0)
-            b->unwinder = unwinder; /* otherwise no frame needs the unwinder */
+            b->unwinder = unwinder; /* only these frames need the unwinder */
     for (size_t i = 0; i < s->distinct_count && status == VST_OK; i++)
         if (b->distinct[i] != NULL && b->distinct[i]->native != 0)
             status = walk_frames(b, b->distinct[i], true);

@@ -11,7 +11,8 @@
 #pragma GCC visibility push(hidden)
 
 /* Call when the program has set a profile function on this thread, which had
- * none: hides from that function a return that is its first event. */
+ * none. If the function's first event is a return, the function does not see
+ * that event. */
 void vpy_setprofile_hide_return(PyThreadState *tstate);
 
 /* While sys.setprofile is watched, each call of it hides its return. The

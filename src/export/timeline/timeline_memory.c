@@ -174,8 +174,8 @@ static void make_args(vst__arg_list *args)
     args->items[KIND].type = VST_ARG_WORD;
 }
 
-/* Draws an instant. size is the block's; the event's own may be an estimate,
- * like its live_bytes. */
+/* Draws an instant. size: size of the block; event->size may be an estimate, as
+ * event->live_bytes is. */
 static void draw_instant(memory *self, const vst_memory_event *event,
                          uint64_t size, vst__label *label)
 {

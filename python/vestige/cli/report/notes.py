@@ -46,8 +46,8 @@ def show_head(
 
 
 def about_shares(data: Data) -> list[str]:
-    """Returns lines that say of what percentages are shares, and how much of that was waiting; empty if neither is
-    needed.
+    """Returns lines that explain percentages: which time is 100 %, and how much of it was waiting; empty if nothing
+    needs explaining.
     """
     whole, waiting, threads = data.threads_ns, data.waiting_ns, len(data.threads)
     everything = whole + waiting if data.without_waits else whole

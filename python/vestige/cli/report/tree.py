@@ -102,8 +102,8 @@ class Line:
 
 def fold(root: Node, whole_ns: int, *, libraries: bool = True) -> list[Line]:
     """Returns the tree as lines. With `libraries`, folds libraries: a call of a library is one line, with the user's
-    own functions that the library calls below it. If that would hide much of the time, the line is split where the
-    library's time divides: frames that only pass on stay folded.
+    own functions that the library calls below it. If that would hide much of the time, the line is split at the frame
+    in which the library's time divides; frames with only one important call stay folded.
     """
     top = Line(root)
     work: list[tuple[Line, Node, set[str]]] = [(top, root, set())]
