@@ -107,6 +107,9 @@ typedef struct vst_buffer {
     uint64_t *cursor; /* the next word */
     uint64_t *limit;  /* plain records end here; a few more words fit behind */
     vst_ticks last;   /* time of the previous word */
+    /* from this time on a record takes the slow path; at most UINT32_MAX ticks
+     * after `last`, so that until then a delta fits a word */
+    vst_ticks due;
     /* number of the recording that this buffer was prepared for */
     uint64_t epoch;
     /* Like epoch, for records that no tracer's stop() keeps out. */
@@ -192,16 +195,29 @@ VST_INLINE void vst_store_word(uint64_t *at, uint64_t word)
 #endif
 }
 
+/* Returns false if the clock went back. The builtin uses the carry of the
+ * subtraction, where a comparison would take another instruction. */
+VST_INLINE bool vst_ticks_since(vst_ticks last, vst_ticks now, uint64_t *delta)
+{
+#if defined(__GNUC__)
+    return !__builtin_sub_overflow(now, last, delta);
+#else
+    *delta = now - last;
+    return now >= last;
+#endif
+}
+
 /* Stores the word of the functions below into the calling thread's buffer.
  * Returns false, without having done anything, if more than a store is needed.
  */
 VST_INLINE bool vst_record_word_at_once(vst_buffer *buffer, vst_kind kind,
                                         vst_id id, vst_ticks now)
 {
-    uint64_t delta = now - buffer->last;
+    uint64_t delta;
 
-    if (!VST_LIKELY(buffer->epoch == vst_record_epoch() &&
-                    buffer->cursor < buffer->limit && delta >> 32 == 0))
+    if (!VST_LIKELY(vst_ticks_since(buffer->last, now, &delta) &&
+                    buffer->epoch == vst_record_epoch() &&
+                    buffer->cursor < buffer->limit && now < buffer->due))
         return false;
     buffer->last = now;
     vst_store_word(buffer->cursor++, vst_word(kind, id, (uint32_t)delta));
@@ -248,8 +264,10 @@ VST_INLINE void vst_record_end_of_call_at(vst_kind kind, vst_id id,
                                           vst_ticks now)
 {
     vst_buffer *buffer = vst_thread_buffer;
+    uint64_t delta;
 
-    if (VST_LIKELY(now - buffer->last >= buffer->shortest))
+    if (VST_LIKELY(!vst_ticks_since(buffer->last, now, &delta) ||
+                   delta >= buffer->shortest))
         vst_record_word(buffer, kind, id, now);
     else
         vst_record_end_of_short_call(kind, id, now);
@@ -268,8 +286,10 @@ VST_INLINE bool vst_record_end_of_call_at_once(vst_kind kind, vst_id id,
                                                vst_ticks now)
 {
     vst_buffer *buffer = vst_thread_buffer;
+    uint64_t delta;
 
-    return VST_LIKELY(now - buffer->last >= buffer->shortest) &&
+    return VST_LIKELY(vst_ticks_since(buffer->last, now, &delta) &&
+                      delta >= buffer->shortest) &&
            vst_record_word_at_once(buffer, kind, id, now);
 }
 

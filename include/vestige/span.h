@@ -104,7 +104,13 @@ typedef struct vst_span {
     /* for VST_SPAN_IMPORT: the kind and code of the module */
     vst_import import;
     vst_id module;
-    uint32_t task;    /* number of the task that runs it, or 0 */
+    uint32_t task; /* number of the task that runs it, or 0 */
+    /* Number of the stack that says where it was called: its innermost call is
+     * the nearest open function of the language around the span, at the line
+     * that called. 0: not known. */
+    uint32_t called_at;
+    /* Spans that are no calls of the language lie between the two. */
+    bool called_through;
     const char *args; /* JSON members, NULL if none; valid during the call */
     size_t args_len;
     /* NULL if it is no operator; valid during the call */

@@ -149,6 +149,17 @@ typedef enum vst_escape {
      * import function that is not recorded */
     VST_ESCAPE_IMPORT = 28,
 
+    /* number of a stack of the language (VST_STACK_LANGUAGE in memory.h), or
+     * the number | VST_LINES_OF_ENTER if the next record is an ENTER: the open
+     * calls of functions of the language, with the line that each has reached.
+     * There the function makes the next call of the list or the calls of other
+     * code that are open, at last the call that the ENTER begins. The list may
+     * have calls that are not recorded, may have the call of the ENTER, and may
+     * lack the call of an EXIT that follows. Any call that lasts VST_LINES_NS
+     * or more has this escape inside of it or right before its EXIT, unless its
+     * stack was too deep */
+    VST_ESCAPE_LINES = 29,
+
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation of less than 32 KiB. head: kind (5 bits, a
      * vst_memory_kind), flags << 5 (2 bits: VST_MEMORY_UNLOCKED, ...), size <<
@@ -168,6 +179,11 @@ typedef enum vst_escape {
      */
     VST_ESCAPE_FREE_RECENT = 0x84 /* no word */
 } vst_escape;
+
+/* A thread writes LINES with the first record that is this much later than the
+ * one before. */
+#define VST_LINES_NS 250000
+#define VST_LINES_OF_ENTER (UINT64_C(1) << 32)
 
 #define VST_ESCAPE_WORDS_MAX 1024u /* payload words of one escape */
 

@@ -370,6 +370,9 @@ class Trace:
           thread (of the loop). `long_steps`, the longest blocking steps of each loop: start_ns, duration_ns, thread.
         - `repeats`, the most frequent calls with equal arguments, if arguments were recorded: func, arguments (JSON),
           calls, total_ns.
+        - `lines`, calls whose place was recorded (every call of a quarter of a millisecond, and some of the shorter
+          ones): func, caller (the nearest Python function around the call) and its line, through (the caller called
+          something else, which called func), calls, total_ns.
         - `exceptions`, by place and outcome: thread, func (stands for the type and the place), raised_in, caught_in,
           end ("caught", "not caught", "unknown"), exceptions (how many).
         - `task_awaits`: func (of the tasks), awaits (kind of the awaited object), awaiting (function that waited),

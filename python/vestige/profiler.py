@@ -82,6 +82,8 @@ class profile(TorchProfile):
                   io, sleep, child or spin
     exceptions    record where exceptions are raised and who catches them, by type. Messages are not recorded, nor the
                   exceptions by which iterators and generators end
+    lines         record the lines from which functions are called: of all calls that take a quarter of a millisecond,
+                  and of some shorter ones
     gc            record garbage collections. Default True, after install() False
     annotation_stacks  record the call stack at the beginning of each record_function()
     profile_memory  also record allocations and frees, of Python's allocators and of malloc and its kin, each allocation
@@ -145,6 +147,7 @@ class profile(TorchProfile):
         sched: bool = False,
         waits: Sequence[str] | None = None,
         exceptions: bool = False,
+        lines: bool = True,
         gc: bool | None = None,
         annotation_stacks: bool = False,
         memory_native_stacks: bool = False,

@@ -36,6 +36,7 @@ const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES] = {
     [VST_ESCAPE_EXCEPTION] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_EXCEPTION + 1] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_IMPORT] = {VST_EFFECT_DESCRIBES, .goes_on = true},
+    [VST_ESCAPE_LINES] = {VST_EFFECT_NONE, .goes_on = true},
 };
 
 const vst__escape_rule vst__escape_rule_memory = {VST_EFFECT_NONE,

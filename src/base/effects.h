@@ -49,7 +49,7 @@ typedef struct vst__escape_rule {
     bool goes_on;
 } vst__escape_rule;
 
-enum { VST_ESCAPE_RULES = VST_ESCAPE_IMPORT + 1 };
+enum { VST_ESCAPE_RULES = VST_ESCAPE_LINES + 1 };
 
 extern const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES];
 /* The rules for a record of memory, and for an escape that this version does

@@ -77,6 +77,19 @@ typedef struct vst_pace {
 void vst__recording_set_pace(vst_recording *recording, const vst_pace *pace);
 void vst__recording_count_all(vst_recording *recording);
 
+/* Finds the lines of calls (VST_ESCAPE_LINES): a thread that records calls
+ * stack() at most once in interval_ns, with the first record after that time,
+ * under no lock of vestige and before the record is stored. stack() returns the
+ * number of the stack of the calling thread, 0 if it is not known; stack() must
+ * not record. stack NULL: no lines are recorded. */
+typedef struct vst_lines {
+    uint64_t interval_ns;
+    void *ctx;
+    uint32_t (*stack)(void *ctx);
+} vst_lines;
+
+void vst__recording_set_lines(vst_recording *recording, const vst_lines *lines);
+
 /* For a language whose threads run in parallel: hold(true) is called, under no
  * lock of vestige, before the chunks of threads that only hooks write are taken
  * away, and hold(false) after that. Between the two calls, none of these

@@ -41,6 +41,8 @@ static bool take_back(vst_buffer *buffer, vst_id id)
     if ((uint32_t)word != (uint32_t)vst_word(VST_ENTER, id, 0))
         return false;
     buffer->last -= vst_word_delta(word);
+    if (buffer->due > buffer->last + UINT32_MAX)
+        buffer->due = buffer->last + UINT32_MAX;
     buffer->cursor = last;
     vst_store_word(last, 0);
     left_out = buffer->left_out + 1;

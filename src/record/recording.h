@@ -171,7 +171,9 @@ struct vst_recording {
     vst_tracer_context tracer_context, memory_tracer_context;
     void (*attention)(void *ctx);
     void *attention_ctx;
-    vst_pace pace; /* constant while threads record */
+    vst_pace pace;   /* constant while threads record */
+    vst_lines lines; /* constant while threads record */
+    vst_ticks lines_interval;
     /* See vst__recording_set_hold; may be NULL. */
     void (*hold_threads)(bool begins);
 };
@@ -335,6 +337,12 @@ void vst__writer_begin_pace(vst__writer *writer);
  * false if the writer's recording has ended. */
 bool vst__writer_count_pace(vst__writer *writer, vst_kind kind, vst_id id,
                             vst_ticks *now);
+
+/* ---- lines.c; by the owner ----------------------------------------------- */
+
+/* Call before storing a record stamped *now when the writer's record is due;
+ * may move *now forward. Returns false if the writer's recording has ended. */
+bool vst__writer_look(vst__writer *writer, vst_kind kind, vst_ticks *now);
 
 /* ---- left_out.c; called with the lock held, while no hook records -------- */
 

@@ -307,6 +307,7 @@ static bool writer_attach(vst__writer *writer, vst_recording *recording)
 
     link_writer(writer, recording);
     writer->hot.shortest = recording->shortest;
+    writer->hot.due = 0;
     writer->next_words =
         recording->checkpoints ? FIRST_OF_FEW_WORDS : FIRST_CHUNK_WORDS;
     writer->run = NULL;

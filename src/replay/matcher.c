@@ -293,6 +293,8 @@ static vst_status matcher_handle_other(vst_matcher *matcher,
         return matcher_instant(matcher, event, sink);
     case VST_ESCAPE_EXCEPTION:
         return vst__matcher_raise(matcher, payload[0], sink);
+    case VST_ESCAPE_LINES:
+        return vst__matcher_lines(matcher, payload[0], sink);
     case VST_ESCAPE_DEVICE:
         if (vst__sink_inside(sink)->devices != NULL)
             vst__matcher_call(matcher, payload, words,

@@ -282,6 +282,11 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     frame->id = id;
     frame->flags = flags;
     frame->slot = frame->args = frame->exception = frame->place = 0;
+    frame->called_at = matcher->next_called_at;
+    if (!VST_LIKELY(matcher->next_called_at == 0)) {
+        frame->flags |= matcher->next_flags;
+        matcher->next_called_at = 0;
+    }
     frame->import = VST_IMPORT_NONE;
     frame->module = 0;
     if (matcher->indexed && !(flags & VST_FRAME_BEGIN) &&
@@ -304,6 +309,8 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     span->import = frame->import;
     span->module = frame->module;
     span->task = frame->task;
+    span->called_at = frame->called_at;
+    span->called_through = frame->flags & VST_FRAME_THROUGH;
     span->children_ns = frame->children_ns;
     span->self_bytes = frame->self_bytes;
     span->total_bytes = frame->self_bytes + frame->inner_bytes;
@@ -421,6 +428,7 @@ vst_status vst__matcher_cut(vst_matcher *matcher, size_t count, int64_t end_ns,
 
 void vst__matcher_forget(vst_matcher *matcher)
 {
+    matcher->next_called_at = 0;
     while (matcher->count != 0) {
         const vst__frame *top = &matcher->frames[--matcher->count];
 
@@ -444,6 +452,7 @@ void vst__matcher_reset(vst_matcher *matcher)
     matcher->free_args = matcher->free_saved = matcher->free_slot = 0;
     matcher->newest = 0;
     matcher->begun_far = false;
+    matcher->next_called_at = 0;
     vst__map64_clear(&matcher->open);
     vst__map64_clear(&matcher->pairs);
     vst__map64_clear(&matcher->stacks);

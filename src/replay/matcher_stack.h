@@ -30,7 +30,9 @@ enum {
     VST_FRAME_UNSEEN = 1 << 26,
     VST_FRAME_OPERATOR = 1 << 27, /* the frame is not a call of the language */
     VST_FRAME_PLUMBING = 1 << 28, /* VST_SPAN_MACHINERY outside an import */
-    VST_FRAME_OWN = VST_FRAME_INNER | VST_FRAME_OPERATOR | VST_FRAME_PLUMBING
+    VST_FRAME_THROUGH = 1 << 29,  /* see vst_span.called_through */
+    VST_FRAME_OWN = VST_FRAME_THROUGH | VST_FRAME_INNER | VST_FRAME_OPERATOR |
+        VST_FRAME_PLUMBING
 };
 
 typedef struct vst__frame {
@@ -59,7 +61,8 @@ typedef struct vst__frame {
     uint32_t place;
     vst_import import; /* the kind of import, and the module's code */
     vst_id module;
-    uint32_t task; /* see span.h */
+    uint32_t task;      /* see span.h */
+    uint32_t called_at; /* see span.h */
 } vst__frame;
 
 typedef enum vst__slot_state {
@@ -159,6 +162,8 @@ struct vst_matcher {
     int64_t waited_ns;
     int64_t waited_until_ns; /* no wait begins before this */
     int64_t wait_event_ns;   /* time of the last event that reported a wait */
+    /* Where the next call was made, 0: not known; and flags for its frame. */
+    uint32_t next_called_at, next_flags;
     const struct vst_imports *imports;
     const vst_costs *costs; /* the sink's costs; NULL if unknown */
     vst__cost_clock costs_so_far;
@@ -312,6 +317,12 @@ vst_status vst__matcher_switch_in(vst_matcher *matcher, uint64_t stack,
 /* Handles VST_ESCAPE_TASK; words is not 0. */
 vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
                              uint32_t words, const vst_sink *sink);
+
+/* ---- matcher_lines.c ----------------------------------------------------- */
+
+/* Handles VST_ESCAPE_LINES; number: that of its stack. */
+vst_status vst__matcher_lines(vst_matcher *matcher, uint64_t number,
+                              const vst_sink *sink);
 
 /* ---- matcher_exceptions.c ------------------------------------------------ */
 

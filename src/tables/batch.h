@@ -35,8 +35,9 @@ typedef enum vst__column_type {
 typedef enum vst__names {
     VST_NAMES_SHOWN, /* functions, as they are shown */
     VST_NAMES_FILES,
-    VST_NAMES_KINDS, /* kinds of definitions */
-    VST_NAMES_OWN,   /* the table's own names */
+    VST_NAMES_KINDS,     /* kinds of definitions */
+    VST_NAMES_FUNCTIONS, /* functions, by their names alone */
+    VST_NAMES_OWN,       /* the table's own names */
     VST_NAMES_COUNT
 } vst__names;
 

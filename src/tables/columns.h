@@ -58,6 +58,7 @@
 #define VST__SPEC_PIECE VST_COLUMN_PIECE, false, 0
 #define VST__SPEC_SHOWN VST_COLUMN_NAME, false, VST_NAMES_SHOWN
 #define VST__SPEC_SHOWN_OR_NULL VST_COLUMN_NAME, true, VST_NAMES_SHOWN
+#define VST__SPEC_FUNCTION VST_COLUMN_NAME, false, VST_NAMES_FUNCTIONS
 #define VST__SPEC_KIND VST_COLUMN_NAME, false, VST_NAMES_KINDS
 #define VST__SPEC_FILE_OR_NULL VST_COLUMN_NAME, true, VST_NAMES_FILES
 #define VST__SPEC_OWN VST_COLUMN_NAME, false, VST_NAMES_OWN
@@ -91,10 +92,12 @@
     vst__batch_members(row_, column_++, (members), (count))
 #define VST__PUT_PIECE(bytes, count)                                           \
     vst__batch_piece(row_, column_++, (bytes), (count))
-/* the number of a name in its dictionary: functions as they are shown, kinds of
- * definitions, files, names of the table's own */
+/* the number of a name in its dictionary: functions as they are shown,
+ * functions by their names alone, kinds of definitions, files, names of the
+ * table's own */
 #define VST__PUT_SHOWN VST__PUT_I32
 #define VST__PUT_SHOWN_OR_NULL VST__PUT_I32_OR_NULL
+#define VST__PUT_FUNCTION VST__PUT_I32
 #define VST__PUT_KIND VST__PUT_I32
 #define VST__PUT_FILE_OR_NULL VST__PUT_I32_OR_NULL
 #define VST__PUT_OWN VST__PUT_I32

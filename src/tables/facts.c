@@ -86,6 +86,7 @@ const vst__table vst__table_thread = {
     COLUMN(I32, func, id)                                                      \
     COLUMN(KIND, kind, defined->kind)                                          \
     COLUMN(SHOWN, name, defined->shown)                                        \
+    COLUMN(FUNCTION, function, defined->function)                              \
     COLUMN(TEXT, qualname, d->name, d->name_len)                               \
     COLUMN(FILE_OR_NULL, file, d->file_len != 0, defined->file)                \
     COLUMN(I32_OR_NULL, line, d->kind == VST_DEF_PYTHON && d->line > 0, d->line)

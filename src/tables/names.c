@@ -88,11 +88,33 @@ static vst_status add_shown(vst__dictionary *to, const vst_definition *d,
 static vst_status add_unknown(vst__table_pass *pass)
 {
     static const char name[] = "unknown function";
+    vst_status status;
 
     if (pass->unknown.shown >= 0)
         return VST_OK;
-    return vst__dictionary_add(&pass->dictionaries[VST_NAMES_SHOWN], name,
-                               sizeof name - 1, &pass->unknown.shown);
+    status = vst__dictionary_add(&pass->dictionaries[VST_NAMES_SHOWN], name,
+                                 sizeof name - 1, &pass->unknown.shown);
+    return status == VST_OK
+               ? vst__dictionary_add(&pass->dictionaries[VST_NAMES_FUNCTIONS],
+                                     name, sizeof name - 1,
+                                     &pass->unknown.function)
+               : status;
+}
+
+/* Adds the names of a definition that only some tables show. */
+static vst_status add_parts(vst__table_pass *pass, const vst_definition *d,
+                            vst__defined *to)
+{
+    vst__dictionary *dictionaries = pass->dictionaries;
+    vst_status status = VST_OK;
+
+    if (d->file_len != 0 && pass->shown_names & 1u << VST_NAMES_FILES)
+        status = vst__dictionary_add(&dictionaries[VST_NAMES_FILES], d->file,
+                                     d->file_len, &to->file);
+    if (status == VST_OK && pass->shown_names & 1u << VST_NAMES_FUNCTIONS)
+        status = vst__dictionary_add(&dictionaries[VST_NAMES_FUNCTIONS],
+                                     d->name, d->name_len, &to->function);
+    return status;
 }
 
 vst_status vst__names_define(vst__table_pass *pass)
@@ -117,9 +139,8 @@ vst_status vst__names_define(vst__table_pass *pass)
 
         to->kind = names_number_of((size_t)d->kind);
         status = add_shown(&pass->dictionaries[VST_NAMES_SHOWN], d, &to->shown);
-        if (status == VST_OK && d->file_len != 0 && pass->shows_files)
-            status = vst__dictionary_add(&pass->dictionaries[VST_NAMES_FILES],
-                                         d->file, d->file_len, &to->file);
+        if (status == VST_OK)
+            status = add_parts(pass, d, to);
     }
     return status;
 }

@@ -225,7 +225,7 @@ vst_status vst__table_pass_create(vst__table_pass *self,
     static const vst__table_options none;
 
     *self = (vst__table_pass){.options = options != NULL ? options : &none};
-    self->unknown.shown = -1;
+    self->unknown.shown = self->unknown.function = -1;
     self->inside.places = &self->places;
     self->fillings = calloc(count + 1, sizeof *self->fillings);
     if (self->fillings == NULL)
@@ -238,7 +238,9 @@ vst_status vst__table_pass_create(vst__table_pass *self,
         filling->pass = self;
         filling->batch.specs = tables[i]->columns;
         filling->batch.column_count = tables[i]->column_count;
-        self->shows_files |= tables[i] == &vst__table_func;
+        for (size_t at = 0; at < tables[i]->column_count; at++)
+            if (tables[i]->columns[at].type == VST_COLUMN_NAME)
+                self->shown_names |= 1u << tables[i]->columns[at].names;
     }
     return VST_OK;
 }

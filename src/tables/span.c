@@ -28,6 +28,8 @@ vst_status vst__replayed_begin(vst__filling *filling, const vst_sink *sink,
     COLUMN(I64_UNLESS_0, parent, span->parent)                                 \
     COLUMN(I32, func, span->id)                                                \
     COLUMN(SHOWN, name, defined->shown)                                        \
+    COLUMN(FUNCTION, function, defined->function)                              \
+    COLUMN(I32_OR_NULL, line, made_at != NULL, made_at->line)                  \
     COLUMN(KIND, kind, defined->kind)                                          \
     COLUMN(I64, start_ns, span->start_ns)                                      \
     COLUMN(I64, duration_ns, span->end_ns - span->start_ns)                    \
@@ -59,6 +61,8 @@ static vst_status span_add_span(void *ctx, const vst_span *span)
     const vst__defined *defined = vst__names_of(filling, span->id);
     bool is_compensated = span->compensated_ns != VST_RUNNING_UNKNOWN;
     bool imports = (span->flags & VST_SPAN_IMPORT) != 0;
+    const vst_stack *made_at =
+        vst_trace_stack(filling->pass->trace, span->called_at);
     char module[VST_IMPORT_NAME_MAX];
     size_t length = 0;
 

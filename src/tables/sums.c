@@ -116,6 +116,9 @@ static vst_status add_shown(vst__sums *self, const vst_span *span,
         status = vst__step_sums_add(&self->steps, span);
     if (status == VST_OK && self->wanted & VST_SUMS_REPEATS)
         status = vst__repeat_sums_add(&self->repeats, span);
+    if (status == VST_OK && self->wanted & VST_SUMS_LINES &&
+        span->called_at != 0)
+        status = vst__line_sums_add(&self->lines, self->trace, own);
     if (self->functions.of != NULL && !(span->flags & VST_SPAN_ASYNC))
         vst__function_sums_add(self, own, self_ns, ran_ns);
     if (status == VST_OK && self->wanted & VST_SUMS_DURATIONS &&
@@ -279,7 +282,8 @@ vst_status vst__sums_begin(vst__sums *self, vst_sink *sink)
 
     *sink = (vst_sink){
         .ctx = self,
-        .recursion = self->wanted & (VST_SUMS_FUNCTIONS | VST_SUMS_DURATIONS) ||
+        .recursion = self->wanted & (VST_SUMS_FUNCTIONS | VST_SUMS_DURATIONS |
+                                     VST_SUMS_LINES) ||
                      self->estimates.budget != NULL,
         .no_args = !(self->wanted & (VST_SUMS_COLLECTIONS | VST_SUMS_REPEATS)),
         .span = sums_on_span,
@@ -313,6 +317,7 @@ void vst__sums_free(vst__sums *self)
     vst__duration_sums_free(self);
     vst__step_sums_free(&self->steps);
     vst__repeat_sums_free(&self->repeats);
+    vst__line_sums_free(&self->lines);
     vst__exception_sums_free(&self->exceptions);
     vst__estimates_free(&self->estimates);
     free(self->own.levels);

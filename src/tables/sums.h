@@ -23,7 +23,8 @@ enum {
     VST_SUMS_REPEATS = 32,
     VST_SUMS_ESTIMATES = 64,
     VST_SUMS_EXCEPTIONS = 128,
-    VST_SUMS_DURATIONS = 256
+    VST_SUMS_DURATIONS = 256,
+    VST_SUMS_LINES = 512
 };
 
 /* ---- functions ----------------------------------------------------------- */
@@ -191,6 +192,24 @@ typedef struct vst__repeat_sums {
     size_t capacity;
 } vst__repeat_sums;
 
+/* ---- lines --------------------------------------------------------------- */
+
+/* Calls, by the line of the caller that made them. */
+typedef struct vst__line_sums {
+    vst__intern *known; /* of struct vst__line_key; NULL before the first */
+    struct vst__line_sum {
+        struct vst__line_key {
+            vst_id id, caller;
+            int32_t line;
+            uint32_t through; /* see vst_span.called_through */
+        } what;
+        uint64_t calls;
+        int64_t ns; /* of calls that are not inside another of the function */
+    } *of;          /* by number - 1 */
+    uint32_t count;
+    size_t capacity;
+} vst__line_sums;
+
 /* ---- exceptions ---------------------------------------------------------- */
 
 typedef struct vst__exception_sums {
@@ -233,6 +252,7 @@ typedef struct vst__sums {
     vst__step_sums steps;
     vst__duration_sums durations;
     vst__repeat_sums repeats;
+    vst__line_sums lines;
     vst__exception_sums exceptions;
 } vst__sums;
 
@@ -309,10 +329,12 @@ void vst__duration_sums_free(vst__sums *sums);
 
 vst_status vst__repeat_sums_add(vst__repeat_sums *sums, const vst_span *span);
 void vst__repeat_sums_free(vst__repeat_sums *sums);
+/* Adds a span whose place is known. */
+vst_status vst__line_sums_add(vst__line_sums *sums, const vst_trace *trace,
+                              const vst_span *span);
+void vst__line_sums_free(vst__line_sums *sums);
 vst_status vst__exception_sums_add(vst__exception_sums *sums,
                                    const vst_instant *mark);
 void vst__exception_sums_free(vst__exception_sums *sums);
-
-/* ---- tables -------------------------------------------------------------- */
 
 #endif

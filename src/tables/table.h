@@ -17,7 +17,8 @@
 typedef struct vst__defined {
     int32_t shown; /* in VST_NAMES_SHOWN; -1: the trace does not name it */
     int32_t kind;  /* in VST_NAMES_KINDS */
-    int32_t file;  /* in VST_NAMES_FILES, for tables that show files */
+    /* in VST_NAMES_FILES and VST_NAMES_FUNCTIONS, if a table shows them */
+    int32_t file, function;
 } vst__defined;
 
 /* A table that is being filled. */
@@ -52,7 +53,7 @@ typedef struct vst__table_pass {
     struct vst__device_sums *devices; /* NULL: no table of sums of devices */
     vst_places places;
     vst_sink_inside inside; /* for sinks whose spans have places */
-    bool shows_files;       /* a table shows the files of definitions */
+    unsigned shown_names;   /* dictionaries that tables show: a bit each */
     vst__defined *defined;  /* by id, up to defined_max */
     vst_id defined_max;
     vst__defined unknown; /* for ids without a definition */
@@ -110,6 +111,7 @@ typedef struct vst__table {
     TABLE(collection_callers)                                                  \
     TABLE(steps)                                                               \
     TABLE(long_steps)                                                          \
+    TABLE(lines)                                                               \
     TABLE(repeats)                                                             \
     TABLE(exceptions)                                                          \
     TABLE(budget)                                                              \

@@ -198,12 +198,15 @@ static void spans_are_rows_in_the_order_of_their_ends(void)
      * stack flags args running gil imports task compensated error */
     CHECK_TEXT(
         rows_of("span", &source, 1),
-        "4 0 2 1 2 <built-in function len> native 1200 50 50 1 2 0 - - "
-        "- - - - -\n"
-        "4 0 3 1 1 app.py(3): main python 1300 100 100 1 3 128 "
+        "4 0 2 1 2 <built-in function len> <built-in function len> - native "
+        "1200 50 50 1 2 0 - - - - - - -\n"
+        "4 0 3 1 1 app.py(3): main main - python 1300 100 100 1 3 128 "
         "{\"n\": 1} - - - - - -\n"
-        "4 0 1 - 1 app.py(3): main python 1100 900 750 0 1 0 - - - - - - -\n"
-        "4 0 4 - 3 a step annotation 1400 1100 0 0 4 64 - - - - - - -\n");
+        "4 0 1 - 1 app.py(3): main main - python 1100 900 750 0 1 0 - - - - - "
+        "- "
+        "-\n"
+        "4 0 4 - 3 a step a step - annotation 1400 1100 0 0 4 64 - - - - - - "
+        "-\n");
 }
 
 static void waits_and_calls_that_wait_are_rows_of_one_table(void)
@@ -238,9 +241,11 @@ static void waits_and_calls_that_wait_are_rows_of_one_table(void)
                "3 1 - - - gil 1520 30 30 -\n");
     CHECK_TEXT(
         rows_of("span", &source, 1),
-        "3 1 2 1 2 <built-in function sleep> native 1200 300 300 1 2 0 "
-        "- - 0 - - - -\n"
-        "3 1 1 - 1 f.py(1): work python 1100 410 110 0 1 0 - - 30 - - - -\n");
+        "3 1 2 1 2 <built-in function sleep> <built-in function sleep> - "
+        "native "
+        "1200 300 300 1 2 0 - - 0 - - - -\n"
+        "3 1 1 - 1 f.py(1): work work - python 1100 410 110 0 1 0 - - 30 - - - "
+        "-\n");
 }
 
 static void what_devices_did_has_tables_of_its_own(void)
@@ -290,9 +295,10 @@ static void what_devices_did_has_tables_of_its_own(void)
                "4 1 7 copy 3 Memcpy HtoD 1300 40 5 4096 9 1 1150 "
                "cudaMemcpyAsync 1 aten::to - - -\n");
     CHECK_TEXT(rows_of("func", &source, 1),
-               "4 1 operator aten::to aten::to - -\n"
-               "4 2 activity cudaMemcpyAsync cudaMemcpyAsync - -\n"
-               "4 3 activity Memcpy HtoD Memcpy HtoD - -\n");
+               "4 1 operator aten::to aten::to aten::to - -\n"
+               "4 2 activity cudaMemcpyAsync cudaMemcpyAsync "
+               "cudaMemcpyAsync - -\n"
+               "4 3 activity Memcpy HtoD Memcpy HtoD Memcpy HtoD - -\n");
     source = small(0);
     CHECK_TEXT(rows_of("device", &source, 1), "");
     CHECK_TEXT(rows_of("activity", &source, 1), "");
@@ -330,14 +336,14 @@ static void functions_threads_and_processes_are_told(void)
     source.rank = 1;
     source.host = "a host";
     source.ended = "torn";
-    CHECK_TEXT(
-        rows_of("func", &source, 1),
-        "2 1 python app.py(3): main main /home/x/app.py 3\n"
-        "2 2 native <built-in function len> <built-in function len> - -\n"
-        "2 3 annotation a step a step - -\n"
-        "2 5 operator aten::add aten::add - -\n"
-        "2 6 counter loss loss - -\n"
-        "2 7 instant mark mark - -\n");
+    CHECK_TEXT(rows_of("func", &source, 1),
+               "2 1 python app.py(3): main main main /home/x/app.py 3\n"
+               "2 2 native <built-in function len> <built-in function len> "
+               "<built-in function len> - -\n"
+               "2 3 annotation a step a step a step - -\n"
+               "2 5 operator aten::add aten::add aten::add - -\n"
+               "2 6 counter loss loss loss - -\n"
+               "2 7 instant mark mark mark - -\n");
     CHECK_TEXT(rows_of("thread", &source, 1), "2 0 4242 MainThread 21\n");
     snprintf(expected, sizeof expected,
              "2 4242 - 1 - a host - - %s A0A1A2A3A4A5A6A7A8A9AAABACADAEAF 1000 "
@@ -379,9 +385,11 @@ static void bad_bytes_and_what_is_no_json_become_text(void)
     source = source_of(&b, 0);
     CHECK_TEXT(
         rows_of("span", &source, 1),
-        "0 0 1 - 1 a\xef\xbf\xbd\xef\xbf\xbdz annotation 1001 1 1 0 1 0 "
+        "0 0 1 - 1 a\xef\xbf\xbd\xef\xbf\xbdz "
+        "a\xef\xbf\xbd\xef\xbf\xbdz - annotation 1001 1 1 0 1 0 "
         "{\"args\": \"\\\"\xef\xbf\xbd\\n\"} - - - - - -\n"
-        "0 0 2 - 9 unknown function unknown 1003 1 1 0 2 0 - - - - - - -\n");
+        "0 0 2 - 9 unknown function unknown function - unknown 1003 1 1 0 2 0 "
+        "- - - - - - -\n");
     CHECK_TEXT(rows_of("thread", &source, 1), "0 0 - \xef\xbf\xbd 7\n");
 }
 

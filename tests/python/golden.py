@@ -28,7 +28,7 @@ CALLS = ("plain", "threads", "windows", "bounded", "packed", "torn", "short", "c
 TORCH = ("operators", "graph")
 NATIVE = "memory_native"
 MEMORY = ("memory", NATIVE)
-NAMES = (*CALLS, *TORCH, *MEMORY, "sched")
+NAMES = (*CALLS, *TORCH, *MEMORY, "sched", "lines")
 FULL = ("plain", "threads", "operators", "memory")
 
 EXPORTS = (
@@ -39,7 +39,7 @@ MEMORY_FILES = (".json", ".csv", ".folded", ".pickle")
 QUESTIONS = {
     "calls": "select process, name, count(*) as calls, sum(duration_ns) as ns from span group by all order by all",
     "threads": "select process, thread, min(start_ns) as first, count(*) as calls from span group by all order by all",
-    "functions": "select file, line, count(s.span) as calls from func f left join span s using (process, func) "
+    "functions": "select file, f.line, count(s.span) as calls from func f left join span s using (process, func) "
     "group by all order by all",
 }
 

@@ -104,6 +104,7 @@ main()
         "record_args": ("g", "h"),
         "sched": True,
         "exceptions": True,
+        "lines": True,
         "gc": False,
         "last_ns": 2 * 10**9,
         "memory_native_stacks": False,

@@ -9,6 +9,7 @@
 #include "base/wait_reasons.h"
 #include "calls/budget.h"
 #include "calls/engine.h"
+#include "calls/lines.h"
 #include "compat_py311.h"
 #include "program/exceptions.h"
 #include "program/program.h"
@@ -24,7 +25,8 @@ static struct vpy_code_ids_state *const state = &vpy_calls.code_ids;
 int vpy_code_ids_init(void)
 {
     if (vpy_calls_hooks.code_extra_index < 0)
-        vpy_calls_hooks.code_extra_index = vpy_code_request_extra(NULL);
+        vpy_calls_hooks.code_extra_index =
+            vpy_code_request_extra(vpy_lines_code_freed);
     if (vpy_calls_hooks.code_extra_index < 0) {
         PyErr_SetString(PyExc_ImportError,
                         "no free slot for code ids: too many tools use "

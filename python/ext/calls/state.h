@@ -228,6 +228,34 @@ struct vpy_tool_state {
 };
 #endif
 
+enum { VPY_KNOWN_LINES = 1024, VPY_KNOWN_STACKS = 2048 };
+
+typedef struct vpy_known_line {
+    const PyCodeObject *code;
+    int instruction;
+    uint32_t freed; /* value of vpy_lines_state.freed when the line was found */
+    int32_t line;
+} vpy_known_line;
+
+typedef struct vpy_known_stack {
+    uint64_t place; /* line, function << 32 */
+    uint32_t parent, id;
+} vpy_known_stack;
+
+/* lines.c. Guarded by is_busy, except where a field names its guard. */
+struct vpy_lines_state {
+    /* A thread uses the tables. Atomic: acquire and release. */
+    bool is_busy;
+    /* Counts code objects that ended. Atomic: an entry of the table is right
+     * for the count at which it was made. */
+    uint32_t freed;
+    /* These two change while no hook is placed. */
+    vst_recording *recording; /* in whose trace the stacks are */
+    PyInterpreterState *main_interpreter;
+    vpy_known_line lines[VPY_KNOWN_LINES];
+    vpy_known_stack stacks[VPY_KNOWN_STACKS];
+};
+
 struct vpy_calls_state {
     /* The recorded function that last called a C function: often it calls
      * again. Defining a code object resets this field, so that a new code
@@ -239,6 +267,7 @@ struct vpy_calls_state {
     struct vpy_engine_state engine;
     struct vpy_code_ids_state code_ids;
     struct vpy_native_ids_state natives;
+    struct vpy_lines_state lines;
     struct vpy_turbo_test_state turbo_test;
     struct vpy_budget_state budget;
     struct vpy_budget_clock_state clock;

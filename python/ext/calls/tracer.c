@@ -7,6 +7,7 @@
 #include "calls/budget.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
+#include "calls/lines.h"
 #include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"
@@ -150,6 +151,8 @@ static vst_status tracer_start(vpy_tracer *tracer)
     } else {
         set_active(tracer);
         vst__recording_set_attention(tracer->recording, tracer_attend, tracer);
+        if (tracer->options.with_stack && tracer->options.lines)
+            vpy_lines_begin(tracer->recording);
         vpy_exceptions_begin(tracer);
         vpy_greenlets_begin(tracer);
         if (begin_calls(tracer)) {
@@ -247,6 +250,7 @@ vst_status vpy_tracer_make(vst_recording *recording,
     /* For sessions that other code than session/ made. */
     static const vpy_options usual = {.with_stack = true,
                                       .c_functions = true,
+                                      .lines = true,
                                       .qualified_names = true,
                                       .spins = true,
                                       .engine = "auto"};

@@ -29,6 +29,7 @@ typedef struct vpy_options {
     const char *engine; /* the name of an engine, or "auto" */
     bool raises;        /* a trigger waits for exceptions */
     bool exceptions;    /* marks where exceptions are raised */
+    bool lines;         /* record the lines of calls */
     bool qualified_names; /* show Python functions as `C.f` instead of `f` */
     bool sched;           /* record waits for the GIL */
     double budget;        /* share of CPU time for recording, 0: no limit */

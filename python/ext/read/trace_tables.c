@@ -99,7 +99,8 @@ static PyObject *rows_of(vst__filling *filling, PyObject *lists[VST_NAMES_OWN],
     if (own == NULL)
         return NULL;
     texts = PyTuple_Pack(VST_NAMES_COUNT, lists[VST_NAMES_SHOWN],
-                         lists[VST_NAMES_FILES], lists[VST_NAMES_KINDS], own);
+                         lists[VST_NAMES_FILES], lists[VST_NAMES_KINDS],
+                         lists[VST_NAMES_FUNCTIONS], own);
     Py_DECREF(own);
     if (texts == NULL)
         return NULL;

@@ -208,6 +208,9 @@ GROUPS = {  # in the order of the help
         traits="session", needs={"with_stack": "without it, exceptions are not seen"},
         python="record where exceptions are raised and who catches them, by type. Messages are not recorded, nor the "
             "exceptions by which iterators and generators end"),
+    Option("lines", FLAG, True, "--no-lines", "leave out the lines from which functions are called", traits="session",
+        python="record the lines from which functions are called: of all calls that take a quarter of a millisecond, "
+            "and of some shorter ones"),
     Option("gc", FLAG, None, "--no-gc", "leave out garbage collections", traits="session",
         python="record garbage collections. Default True, after install() False"),
     Option("annotation_stacks", FLAG, False, "", "",

@@ -12,3 +12,4 @@ def vestige(*words):
 
 
 vestige("run", "-q", "--sched", "-o", f"{out}/sched.vst", "--include", "sched.py", "sched.py")
+vestige("run", "-q", "-o", f"{out}/lines.vst", "--include", "lines.py", "lines.py")
