@@ -382,7 +382,8 @@ typedef enum vst_wait_reason {
     VST_WAIT_CHILD = 5,  /* a child process */
     VST_WAIT_WORLD = 6,  /* all threads are stopped, or are about to be */
     VST_WAIT_OBJECT = 7, /* a lock of the language's objects */
-    VST_WAIT_SPIN = 8    /* looks again and again; never recorded as a wait */
+    VST_WAIT_SPIN =
+        8 /* spins: looks again and again; never recorded as a wait */
 } vst_wait_reason;
 
 enum { VST_WAIT_REASONS = VST_WAIT_SPIN + 1 };

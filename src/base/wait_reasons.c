@@ -51,8 +51,8 @@ static const struct {
     {VST_WAIT_IO, "uvloop.loop.Loop", "run_forever run_until_complete "},
     {VST_WAIT_IO, "gevent.libev.corecext.loop", "run "},
     {VST_WAIT_IO, "gevent/libuv/loop.py", "loop.run "},
-    /* Python functions: waits in C that were not recorded, because they were
-     * open before an attach, or C functions are left out. */
+    /* Python functions that wait in C. Used if the call in C was not recorded:
+     * it was open before an attach, or C functions are left out. */
     {VST_WAIT_IO, "asyncio/runners.py", "Runner.run run "},
     {VST_WAIT_IO, "uvicorn/_compat.py", "asyncio_run "},
     {VST_WAIT_IO, "/selectors.py",
@@ -74,7 +74,7 @@ static const struct {
      "MessageQueue.acquire_read MessageQueue.acquire_write "},
 };
 
-/* Event loops in C, which call back. */
+/* Event loops in C, which call functions of the program. */
 static const char *const loops[] = {"uvloop.loop.Loop",
                                     "gevent.libev.corecext.loop"};
 
@@ -155,7 +155,7 @@ static bool ends_with(const piece *text, const piece *end)
     return is_same(&rest, end);
 }
 
-/* Takes the text up to a separator; the last part has none. */
+/* Takes the part of a text up to the next separator, or to its end. */
 static piece take_part(piece *text, char separator)
 {
     const char *stop = memchr(text->at, separator, text->length);
@@ -181,7 +181,7 @@ static bool is_among(const piece *name, const char *names)
     return false;
 }
 
-/* A function as the table names functions. */
+/* The names of a function, in the form that the table uses. */
 typedef struct waiting_function {
     piece owner, name;
     bool is_python;
@@ -225,7 +225,7 @@ static vst_wait_reason reason_named(const piece *name)
     return VST_WAIT_NONE;
 }
 
-/* Looks among a project's entries; ignores what is not one. */
+/* Searches the entries of a project; ignores invalid entries. */
 static vst_wait_reason reason_of_project(const waiting_function *function,
                                          piece more)
 {

@@ -18,12 +18,13 @@ static inline bool vst__wait_is_of_language(uint32_t reason)
 /* How the calls of a function wait. */
 typedef struct vst__waiter {
     vst_wait_reason reason;
-    /* Other calls may run inside (an event loop's callbacks, what a Python
-     * function calls): only its own time is waiting. Else all of its time. */
+    /* Other calls may run inside, such as callbacks of an event loop, so only
+     * its own time is waiting. Without this flag, all of its time is waiting.
+     */
     bool is_around;
 } vst__waiter;
 
-/* A Python function whose own time in a call is shorter did not wait there: the
+/* A call of a Python function with less own time did not wait by itself: the
  * call in C that waits was recorded, or there was nothing to wait for. */
 enum { VST_WAITED_NS = 1000000 };
 

@@ -157,7 +157,7 @@ static inline bool go_in(thread_state *t)
     } else {
         atomic_store(&t->busy, 1);
     }
-    /* this load also makes `traced` visible */
+    /* a thread that sees tracing on here also sees `traced` */
     if (VST_LIKELY(atomic_load(&vst__memory_mode) != OFF))
         return true;
     atomic_store_explicit(&t->busy, 0, memory_order_release);

@@ -30,7 +30,8 @@ static uint64_t wait_of(int folder, const char *thread)
     return strtoull(behind, NULL, 10);
 }
 
-/* Linux counts threads among the links of their folder. */
+/* Returns whether the process has one thread, by the number of links of the
+ * folder of its threads. */
 static bool is_one_thread(void)
 {
     struct stat folder;

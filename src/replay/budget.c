@@ -332,9 +332,10 @@ static double cpu_behind(const vst_budget *self, size_t at, int64_t ns)
                               : 0;
 }
 
-/* Returns the gap behind a stretch: the stretches behind it in which this
- * function was left out. A call at `ns` stands for calls of the gap only if it
- * began in the part of the stretch whose calls were counted last. */
+/* Returns the gap behind a stretch: the next stretches, as long as this
+ * function is left out in them. A call that began at `ns` stands for calls of
+ * the gap only if it is among the last calls that were counted in the stretch.
+ */
 static vst_budget_gap budget_after(const vst_budget *self, size_t at, vst_id id,
                                    int64_t ns, int64_t end_ns)
 {

@@ -14,9 +14,9 @@ typedef struct task {
     uint32_t from;
 } task;
 
-/* The roots of one thread or of all. */
+/* The roots of the tree of one thread, or of all threads. */
 typedef struct root_list {
-    uint32_t thread; /* 0: of several */
+    uint32_t thread; /* number of the thread; 0: several threads */
     uint32_t first;
 } root_list;
 

@@ -48,7 +48,8 @@ vst_status vst__contexts_leave(vst_contexts *contexts, uint32_t depth);
 /* A node of the finished tree. */
 typedef struct vst_context_row {
     uint32_t parent; /* 1 + index of the parent's row; 0: a root */
-    uint32_t thread; /* the tree's, by thread; 0: of several */
+    uint32_t thread; /* the thread of the tree, if trees are by thread; 0:
+                        several threads */
     vst_context node;
 } vst_context_row;
 

@@ -76,7 +76,8 @@ void vst__call_sums_free(vst__sums *sums)
     /* id of the module's code */                                              \
     COLUMN(I32_UNLESS_0, module, imports ? above : 0)                          \
     COLUMN(I32_OR_NULL, awaits, waits, above) /* vst_task_awaits */            \
-    /* of a tree by thread; null: of several threads */                        \
+    /* the thread of the tree, if trees are by thread; null: several threads   \
+     */                                                                        \
     COLUMN(I32_UNLESS_0, thread, row->thread)
 
 /* A function whose calls raise this often is shown even if its calls are short.

@@ -74,7 +74,7 @@ void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span)
     COLUMN(I64, longest_ns, sums->of[i].longest_ns)                            \
     COLUMN(I64, collected, sums->of[i].collected)                              \
     COLUMN(I64, uncollectable, sums->of[i].uncollectable)                      \
-    /* objects that were looked at, of collections that say so */              \
+    /* number of objects examined, by collections that report it */            \
     COLUMN(I64, examined, sums->of[i].examined)
 
 static void put_collections(vst__filling *filling)

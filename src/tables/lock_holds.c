@@ -120,7 +120,8 @@ static bool holds_keep_hold(vst__lock_holds *all, const vst__lock_hold *hold)
     return true;
 }
 
-/* Ends the call at `at`; `end_ns`: the end of the hold, if nobody released. */
+/* Ends the call at `at`. `end_ns`: the end of the hold, if no release was seen.
+ */
 static bool holds_close(vst__lock_holds *all, size_t at, int64_t end_ns)
 {
     struct vst__lock_call call = all->open[at];
@@ -140,8 +141,8 @@ static bool holds_close(vst__lock_holds *all, size_t at, int64_t end_ns)
 
 /* ---- spans --------------------------------------------------------------- */
 
-/* The span ended: it may have called what is open, or run while a lock was
- * held. */
+/* Handles the end of a span: the span may have called an open call, or have run
+ * while a lock was held. */
 static bool holds_look_at(vst__lock_holds *all, const vst_span *span)
 {
     int64_t self_ns = span->end_ns - span->start_ns - span->children_ns;

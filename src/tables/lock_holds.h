@@ -8,9 +8,9 @@
 
 typedef struct vst__lock_wait {
     int64_t start_ns, end_ns;
-    int64_t ns; /* without running, if that is known */
+    int64_t ns; /* without running time, if that is known */
     uint32_t thread;
-    vst_id caller, outer; /* who takes the lock, and who called that */
+    vst_id caller, outer; /* the function that takes the lock, and its caller */
 } vst__lock_wait;
 
 typedef struct vst__lock_hold {
@@ -21,14 +21,16 @@ typedef struct vst__lock_hold {
     int64_t inside_ns;
 } vst__lock_hold;
 
-enum { VST_LOCKS_OPEN = 32 }; /* calls that took a lock and have callers open */
+enum {
+    VST_LOCKS_OPEN = 32
+}; /* calls that took a lock and whose callers are still open */
 
-/* Zero before vst__lock_holds_begin. */
+/* All zero before vst__lock_holds_begin. */
 typedef struct vst__lock_holds {
     bool has_locks;
     unsigned char *roles; /* by definition id */
     vst_id max;
-    /* Shorter ones are dropped; grows when there are too many. */
+    /* Shorter waits and holds are dropped. Grows when there are too many. */
     int64_t least_ns;
     vst__lock_wait *waits;
     size_t wait_count, wait_capacity;

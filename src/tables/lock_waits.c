@@ -1,9 +1,10 @@
 /* The table of locks that threads waited for: who waited, who held the lock
  * meanwhile, and the function that took most of that time. Spans do not say
- * which lock a call is about. A wait is put down to the holder whose time with
- * a lock covers at least half of the wait, first of all to one that took its
- * lock in the waiting function. Condition variables, and queues and pools made
- * of them, are no locks here: who waits in them is idle. One thread at a time.
+ * which lock a call is about. A wait is ascribed to the holder whose time with
+ * a lock covers at least half of the wait; a holder that took its lock in the
+ * waiting function is preferred. Condition variables, and queues and pools made
+ * of them, do not count as locks: threads that wait in them are idle. One
+ * thread at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ enum {
     COVERED = 2     /* 1/COVERED of a wait must be covered */
 };
 
-/* Waits of one thread in one place, and the holder they are put down to. */
+/* The waits of one thread in one place, and the holder to which they are
+ * ascribed. */
 typedef struct lock_row {
     uint32_t thread, holder_thread;
     vst_id waiter, waiter_outer, holder, holder_outer, inside;
@@ -70,14 +72,15 @@ static int64_t overlap(const vst__lock_hold *hold, const vst__lock_wait *wait)
     return to > from ? to - from : 0;
 }
 
-/* Finds the holder that a wait is put down to: NULL if there is none. Holders
- * in the waiting function take turns, so their times are added up. */
+/* Returns the holder to which a wait is ascribed, or NULL. Holders in the
+ * waiting function hold the lock one after the other, so their times are added
+ * up. */
 static const vst__lock_hold *find_holder(const vst__lock_holds *all,
                                          const vst__lock_wait *wait)
 {
     const vst__lock_hold *same = NULL, *other = NULL;
     int64_t same_ns = 0, same_most = 0, other_ns = 0, from = wait->end_ns;
-    /* A holder may let go while the waiter is being woken. */
+    /* The holder may release the lock before the waiter has woken. */
     size_t end = holds_until(all, wait->end_ns);
 
     for (size_t i = end; i != 0 && end - i < LOOK_BACK; i--) {

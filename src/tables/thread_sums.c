@@ -119,7 +119,8 @@ static bool is_waiting(const vst__waiter *waiter, int64_t self_ns)
            self_ns >= VST_WAITED_NS;
 }
 
-/* Returns how long a call waited by itself; 0 if that is not known. */
+/* Returns how long a call waited, without calls inside it; 0 if that is not
+ * known. */
 static int64_t own_waiting(const vst_span *span, const vst__waiter *waiter,
                            int64_t self_ns, int64_t ran_ns)
 {

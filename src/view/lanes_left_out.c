@@ -8,8 +8,9 @@
 #include "view/lanes_kind.h"
 
 enum {
-    STRETCHES_MAX = 20000, /* if there are more, short gaps are closed */
-    NAMED_MAX = 50,        /* functions of an item */
+    STRETCHES_MAX = 20000, /* the most items; if there are more, short gaps
+                              between stretches are closed */
+    NAMED_MAX = 50,        /* the most functions of an item */
     TEXTS_MAX = 8 << 20,
     TEXT_MAX = 16 + NAMED_MAX * 12
 };

@@ -291,8 +291,8 @@ static PyObject *annotation_end(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Ends the span before the calls in which the end happens, so that it does not
- * overlap them. */
+/* Ends the span before the calls that end it, so that it does not overlap them.
+ */
 static PyObject *annotation_end_inside(PyObject *object, PyObject *unused)
 {
     (void)unused;

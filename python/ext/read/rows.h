@@ -24,7 +24,8 @@ typedef struct vpy_record {
     const char *name; /* of the type, for example vestige._core.Function */
     const char *const *fields; /* ends with NULL */
     PyTypeObject **type;       /* in vpy_reading; vpy_record_add sets it */
-    int hidden; /* number of last fields that are attributes, but no items */
+    int hidden; /* number of fields at the end that are attributes but not items
+                 */
 } vpy_record;
 
 /* Makes the type and adds it to the module. Returns -1 with an exception set on

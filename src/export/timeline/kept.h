@@ -30,9 +30,9 @@ typedef struct vst__kept_walk {
     vst_status (*close)(void *ctx, const vst__kept_span *span);
 } vst__kept_walk;
 
-/* Returns how many spans may be kept: as many as the trace's size explains, and
- * some more, because two alternating stacks deliver all of their calls at each
- * switch. */
+/* Returns how many spans may be kept. The number depends on the trace's size,
+ * with some more, because two alternating stacks deliver all of their calls at
+ * each switch. */
 size_t vst__kept_room(const vst_trace *trace);
 /* Returns VST_E_OUTPUT if there is no more room. */
 vst_status vst__kept_add(vst__kept *kept, const vst_span *span,

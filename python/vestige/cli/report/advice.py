@@ -1,4 +1,6 @@
-"""One clause for each kind of finding: what people do about such a cause. The page has a part for each kind."""
+"""For each kind of finding, a clause that says what people do about such a cause. docs/guides/findings.md has a part
+for each kind.
+"""
 
 PAGE = "docs/guides/findings.md"
 ADVICE = {

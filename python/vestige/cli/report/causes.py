@@ -57,7 +57,7 @@ def slow_imports(evidence: Evidence) -> Finding | None:
     if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or evidence.undisturbed(imports.total_ns) < IMPORTS_NS:
         return None
     modules = IMPORTS.sorted(imports.modules.values())
-    # An import without a name failed or is from an older trace; naming it says nothing.
+    # An import without a name failed, or is from an older trace. Such a name would not help the user.
     link = next((link for link in imports.chain if link.is_named), imports.chain[0])
     slowest, ns = link.name, link.total_ns
     which = "the slowest" if slowest == imports.chain[0].name else "the slowest that has a name"

@@ -1,4 +1,4 @@
-"""The cause `garbage collection`: how long the collector took, and what it freed for that."""
+"""The cause `garbage collection`: how long the collector took, and how much it freed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 GC_SHARE, GC_NS = 0.1, 10 * MS
-LONG_NS = 100 * MS  # of one collection, whatever its share
+LONG_NS = 100 * MS  # a collection that takes this long is reported, whatever its share
 
 
 class Begun:
-    """Collections that began in one function."""
+    """The garbage collections that began in one function."""
 
     def __init__(self, function: Node) -> None:
         self.function = function
@@ -26,7 +26,9 @@ class Begun:
 
 
 def _begun(evidence: Evidence) -> list[Begun]:
-    """The most time first; without those in imports, if a finding is about these."""
+    """Returns the collections by function, those with the most time first. Leaves out collections in imports if a
+    finding is about imports.
+    """
     places = evidence.places
     found: dict[str, Begun] = {}
     for at, node in enumerate(places.nodes):
@@ -39,7 +41,7 @@ def _begun(evidence: Evidence) -> list[Begun]:
 
 
 def _freed(sums: Collections) -> str:
-    """`freed nothing`, and how many objects were examined, if that was recorded."""
+    """Returns `freed nothing` or similar, with the number of examined objects if it was recorded."""
     examined = f" of {sums.examined:,} objects examined" if sums.examined else ""
     if not sums.collected:
         return f"freed nothing{examined}"
@@ -47,7 +49,7 @@ def _freed(sums: Collections) -> str:
 
 
 def collections(evidence: Evidence) -> Finding | None:
-    """Collections took a tenth of the time, or one of them 100 ms or more."""
+    """Fires if collections took a tenth of the time, or one collection took at least 100 ms."""
     data, begun = evidence.data, _begun(evidence)
     gc_ns = sum(one.ns for one in begun)
     longest = max((sums.longest_ns for sums in data.generations.values()), default=0)

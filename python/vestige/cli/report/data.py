@@ -36,7 +36,7 @@ ALWAYS = ("threads", "waits", "collections", "long_collections", *BUDGET)  # tab
 UNKNOWN = -1
 FOR_TREE = ("calls", "steps", "long_steps")
 FOR_FINDINGS = (*FOR_TREE, "repeats", "lock_waits", TABLE)
-SMALLER = 64  # a tree is read this much finer than it is shown: shares are not known yet
+SMALLER = 64  # when a tree is read, no share is known: calls are kept that are this many times shorter than those shown
 
 
 def shown_name(function: Function) -> str:
@@ -145,7 +145,7 @@ class Node(Sums):
         self.function = shown_name(function) if function else ""
         self.waits_for: str = (function.waits_for if function else "") or ""
         self.only_waits = bool(function and function.only_waits)
-        self.imports = imports  # `import pandas`: then the function is the import system's
+        self.imports = imports  # such as `import pandas`; `function` is then a function of the import system
         self.shown = imports or self.function
         self.owner = owner
         self.library = library
@@ -155,7 +155,7 @@ class Node(Sums):
 
     @property
     def waited_ns(self) -> int:
-        """How long its calls waited by themselves. A loop that spins does nothing else."""
+        """How long the calls waited, without the calls inside them. The whole time of a loop that spins is waiting."""
         if self.only_waits or self.waits_for == SPIN:
             return self.total_ns
         return self.self_ns if self.waits_for and self.self_ns >= WAITED_NS * max(self.calls, 1) else 0
@@ -184,7 +184,7 @@ class Node(Sums):
 
 
 class Loop:
-    """The event loop of a thread: its steps, and those that block it, the longest first."""
+    """The event loop of a thread: the number of its steps, and the steps that block it, the longest first."""
 
     def __init__(self, pid: int, thread: int, thread_name: str, tid: int) -> None:
         self.pid, self.thread, self.thread_name, self.tid = pid, thread, thread_name, tid
@@ -193,7 +193,7 @@ class Loop:
 
 
 class Steps:
-    """Steps of all event loops."""
+    """The steps of all event loops."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -221,14 +221,14 @@ class Steps:
 
 
 class LockWaits:
-    """Waits for one lock, as far as spans tell locks apart: by who waited and who held."""
+    """Waits for one lock. Spans do not identify locks, so equal waiters and holders count as one lock."""
 
     def __init__(self, waiter: Node, holder: Node) -> None:
         self.waiter, self.holder = waiter, holder
         self.inside: Node | None = None  # the function that took most time while the lock was held
         self.holder_thread = ""
         self.waits = self.wait_ns = 0
-        self.threads: set[tuple[int, int]] = set()  # that waited
+        self.threads: set[tuple[int, int]] = set()  # process and number of each thread that waited
         self._most_ns = 0
 
     def add(self, row: Any, pid: int, inside: Node | None, holder_thread: str) -> None:
@@ -240,7 +240,10 @@ class LockWaits:
             self.inside, self.holder_thread = inside, holder_thread
 
 
-TAKES_FOR_OTHERS = ("/threading.py", "/multiprocessing/synchronize.py")  # their functions take locks for their callers
+TAKES_FOR_OTHERS = (
+    "/threading.py",
+    "/multiprocessing/synchronize.py",
+)  # files whose functions take locks for their callers
 
 
 class Collections:
@@ -273,9 +276,11 @@ class Data:
     def __init__(self) -> None:
         self.functions: dict[Any, Entry] = {}
         self.durations: dict[Any, Durations] = {}
-        self.tree = Node()  # of all threads
-        self.trees: dict[tuple[int, int], Node] = {}  # by process and thread, if read so; thread 0: the rest
-        self.has_imports = False  # in the tree
+        self.tree = Node()  # the tree of all threads
+        self.trees: dict[
+            tuple[int, int], Node
+        ] = {}  # by process and thread, if read by thread; thread 0: all further threads
+        self.has_imports = False  # whether the tree has imports
         self.threads: list[Named] = []
         self.generations: dict[int, Collections] = {}
         self.long_collections: list[Named] = []
@@ -305,11 +310,11 @@ class Data:
         return sum(self.waits.values())
 
     def lasted(self, pid: int, number: int) -> int:
-        """How long a thread was there: from its first call to its last."""
+        """Returns the time from a thread's first call to its last."""
         return sum(one.last_ns - one.first_ns for one in self.threads if (one.pid, one.thread) == (pid, number))
 
     def work_of(self, thread: Named) -> int:
-        """How long a thread did something else than wait."""
+        """Returns how long a thread did not wait."""
         return max(int(thread.self_ns - (0 if self.without_waits else thread.waiting_ns)), 0)
 
     @property
@@ -445,7 +450,7 @@ class Data:
         by_thread: bool,
     ) -> None:
         nodes: list[Node] = []
-        chain: list[int | None] = []  # the parent of each
+        chain: list[int | None] = []  # the parent of each node
         pid = trace.info()["pid"]
         read: dict[int, Node] = {}  # by thread
         for row in rows:
@@ -516,7 +521,9 @@ class Data:
 
 
 def copy_node(node: Node) -> Node:
-    """Its own sums and list of children; those are shared until one is changed, which copies it first."""
+    """Copies a node's sums and its list of children. The children are shared until one of them changes, which is then
+    copied first.
+    """
     made = type(node)()
     for name in (*Sums.__slots__, *node.__slots__):
         setattr(made, name, getattr(node, name))

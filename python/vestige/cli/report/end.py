@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .devices import Device
 
 PROCESSOR_WAITS = "vestige.processor_waits"  # key of the metadata
-PROCESSES_MAX = 64  # that are read; the screen says how many there are
+PROCESSES_MAX = 64  # no more processes are read; the report says how many there are
 
 
 class Part:
@@ -42,7 +42,7 @@ class Part:
 
 
 def show(path: str, metadata: dict[str, Any], out: TextIO, children: Sequence[str] = ()) -> None:
-    """Findings; where the time went, as a tree; threads; garbage collections; what is missing."""
+    """Writes the report: findings; the tree of calls; threads; garbage collections; what is missing."""
     parts = [Part(path, metadata), *_children(children, metadata)]
     facts = [part.facts for part in parts]
     data = _read(parts)
@@ -77,7 +77,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO, children: Sequence[st
 
 
 def _children(paths: Sequence[str], metadata: dict[str, Any]) -> list[Part]:
-    """Those that can be read; they have the recording's metadata."""
+    """Returns the children's traces that can be read, with the recording's metadata."""
     found = []
     for path in paths[:PROCESSES_MAX]:
         try:
@@ -91,7 +91,7 @@ def _read(parts: Sequence[Part]) -> Data:
     data = Data()
     for part in parts:
         progress = Progress("making the report", rich=False)
-        # Of few functions, all may take less than that.
+        # With --only, all calls may be shorter than this limit.
         whole = part.facts["end_ns"] - part.facts["start_ns"]
         least_ns = 0 if "vestige.only" in part.metadata else int(MIN_SHARE * whole / SMALLER)
         try:
@@ -113,7 +113,8 @@ def _read(parts: Sequence[Part]) -> Data:
 
 
 def _waits(trace: Trace) -> dict[str, int]:
-    """How long threads waited for a processor. This process wrote it just now, so it takes no parser of JSON."""
+    """Returns how long threads waited for a processor, by tid. This process wrote the text itself, so no JSON parser is
+    needed."""
     pairs = trace.metadata().get(PROCESSOR_WAITS, "").strip("{}").replace('"', "").split(",")
     return {tid.strip(): int(ns) for tid, colon, ns in (pair.partition(":") for pair in pairs) if colon}
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST = 5
 USUAL_WIDTH = 80
-# The cost of recording a call, about, in ns: see docs/how/performance.md.
+# Roughly the cost of recording a call, in ns: see docs/how/performance.md.
 COSTS = {("turbo", PYTHON): 45, ("turbo", NATIVE): 28}
 COST_ELSE = 100
 
@@ -57,7 +57,7 @@ class Finding:
 
 
 def advice_on(kind: str) -> str:
-    """`Fetch all rows by one query (docs/guides/findings.md#many-requests).`"""
+    """Returns advice such as `Fetch all rows by one query (docs/guides/findings.md#many-requests).`"""
     return f"{ADVICE[kind]} ({PAGE}#{kind.lower().replace(' ', '-')})."
 
 
@@ -79,9 +79,9 @@ class Evidence:
         self.look = look  # returns the tree of what a step's thread did during the step
         self.traces = traces  # opens the traces again
         self.devices = devices
-        self.passed_ns = sum(map(passed_of, facts)) or 1  # of all processes added up
+        self.passed_ns = sum(map(passed_of, facts)) or 1  # time of all processes added up
         self.wall_ns = _wall_ns(facts)  # from the start of the first process to the end of the last
-        self.imports_ns = 0  # of imports that a finding is about: causes of the rest of the time come next to it
+        self.imports_ns = 0  # time of imports, if a finding is about imports; other causes explain the rest of the time
         self.places = Places(data.tree)
         self.explained: set[str] = set()  # functions whose waits another finding is about
 
@@ -91,7 +91,7 @@ class Evidence:
 
     @property
     def rest_ns(self) -> int:
-        """The time that is not in imports which a finding is about."""
+        """The time without imports, if a finding is about imports; else all time."""
         return max(self.passed_ns - self.imports_ns, 1)
 
     def metadata(self, key: str) -> Any:
@@ -125,11 +125,11 @@ class Evidence:
 
     @property
     def worked_ns(self) -> int:
-        """The time in which threads did not wait, added up."""
+        """The time in which threads did not wait, summed over threads."""
         return sum(map(self.data.work_of, self.data.threads))
 
     def cost_of(self, kind: int, calls: int) -> int:
-        """What recording these calls took, about."""
+        """Returns roughly how long recording these calls took."""
         return COSTS.get((self.engine, kind), COST_ELSE) * calls
 
     @property
@@ -177,10 +177,10 @@ class Places:
         self.parents: list[int] = []  # -1: none
         self.own: list[int] = []  # index of the place itself, or of the nearest around it; -1: none
         self.importing: list[bool] = []
-        self.started: list[bool] = []  # whether a thread does it that the program started by threading
-        self.outer: list[bool] = []  # whether no place around it is of the same function
-        self.spins: list[bool] = []  # whether it is a part of a loop that only looks again and again
-        self.waited: list[int] = []  # how long its calls waited by themselves
+        self.started: list[bool] = []  # whether the place is in a thread that the program started by threading
+        self.outer: list[bool] = []  # whether no place around it has the same function
+        self.spins: list[bool] = []  # whether the place is part of a loop that spins
+        self.waited: list[int] = []  # how long the calls waited, without the calls inside them
         work = [(child, -1) for child in reversed(list(root.children.values()))]
         around: list[int] = []  # the places that are open, and how often each function is among them
         depths: dict[str, int] = {}
@@ -231,7 +231,7 @@ class Places:
 
 
 def waits(node: Node) -> str:
-    """The reason why calls wait; "" if they did not wait by themselves."""
+    """Returns why calls wait; "" if they did not wait, or only calls inside them did."""
     return node.waits_for if node.waited_ns else ""
 
 
@@ -277,7 +277,7 @@ def engine_of(trace: Any) -> str:
 
 
 def not_examined(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]]) -> list[str]:
-    """Where a cause may be that is not in the traces, with the options that record it."""
+    """Returns what the traces lack and may hide a cause, with the options that record it."""
     found = list(dict.fromkeys(line for each in metadata for line in beyond_scope(each)))
     if any(each["left_out"] for each in facts):
         found.append("short calls (--min-duration)")
@@ -292,7 +292,7 @@ def not_examined(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, A
 
 
 def lines(findings: Sequence[Finding], width: int, missing: Iterable[str] = ()) -> list[str]:
-    """As people read them, folded where the screen ends. `missing`: what was not examined."""
+    """Returns the lines of findings, at most `width` wide. `missing`: what was not examined."""
     if not findings:
         return point("No cause stands out. Not examined: " + ", ".join(missing), min(width, USUAL_WIDTH), "")
     return [line for finding in findings for line in point(finding.text, width)]

@@ -62,7 +62,9 @@ def about_shares(data: Data) -> list[str]:
 
 
 def passed_of(facts: dict[str, Any]) -> int:
-    """How long a process was recorded. Records that were dropped leave no trace of the time before."""
+    """Returns how long a process was recorded. If records were dropped, the time before the kept records does not
+    count.
+    """
     start_ns = facts["complete_ns"] if facts["dropped"] else facts["start_ns"]
     return int(facts["end_ns"] - start_ns)
 
@@ -120,7 +122,7 @@ COST_MANY = 50_000_000  # bytes per second: a trace that grows faster is a burde
 
 
 def cost_of_recording(evidence: Evidence) -> str:
-    """`trace 111 MiB, recording took about 0.2 s (8%)`"""
+    """Returns `trace 111 MiB, recording took about 0.2 s (8%)`."""
     bytes_written = sum(each["bytes"] for each in evidence.facts)
     share = f"{min(evidence.recording_ns / evidence.passed_ns, 1):.0%}"
     line = f"trace {size(bytes_written)}, recording took about {duration(evidence.recording_ns)} ({share})"

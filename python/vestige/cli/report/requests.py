@@ -1,4 +1,4 @@
-"""Causes in loops: many requests for one thing each, and work that a loop repeats."""
+"""Causes in loops: many small requests instead of one, and work that a loop repeats for nothing."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ if TYPE_CHECKING:
     from .findings import Evidence
 
 SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.25, 0.5
-FINDINGS = 3  # of this kind
-WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")  # event loops and servers do, and ask nobody
+FINDINGS = 3  # the most findings of this kind
+WAITS_FOR_EVENTS = (
+    "select",
+    "poll",
+    "control",
+    "accept",
+    "_accept",
+)  # event loops and servers wait for events; these are no requests
 OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
-RESUMES = ("generator", "coroutine", "async_generator")  # their send() asks nobody
+RESUMES = ("generator", "coroutine", "async_generator")  # their method send() is no request
 
 
 def _asks_outside(node: Node) -> int:
-    """The time of a call that asks something outside of the program: a file, a database, another machine. Who waits for
-    a lock, as that of a queue, waits for another thread.
+    """Returns the time of a call that requests something from outside of the program: a file, a database, another
+    machine. A wait for a lock, such as that of a queue, is a wait for another thread and does not count.
     """
     if node.kind != NATIVE:
         return 0
@@ -34,7 +40,7 @@ def _asks_outside(node: Node) -> int:
 
 
 def outside_of(evidence: Evidence) -> list[int]:
-    """For each place, how long it and all below asked something outside of the program."""
+    """Returns for each place the time of requests to the outside, in the place itself and below."""
     places = evidence.places
     sums = [0] * len(places.nodes)
     for at in range(len(sums) - 1, -1, -1):
@@ -45,7 +51,7 @@ def outside_of(evidence: Evidence) -> list[int]:
 
 
 class Site:
-    """A function whose loop calls others, and those of these that ask outside."""
+    """A function whose loop calls other functions, some of which make requests to the outside."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -54,7 +60,7 @@ class Site:
 
 
 def _sites(evidence: Evidence) -> list[Site]:
-    """All that one loop body calls adds up."""
+    """Returns the functions with such loops. The calls of one loop body are added up."""
     places = evidence.places
     outside = outside_of(evidence)
     sites: dict[int, Site] = {}
@@ -72,8 +78,8 @@ def _sites(evidence: Evidence) -> list[Site]:
 
 
 def many_requests(evidence: Evidence) -> list[Finding]:
-    """A function that makes 1,000 calls or more each time it runs (N+1), which take a quarter of the time, half of that
-    outside of the program.
+    """Fires if a function makes at least 1,000 calls each time it runs (N+1), and these take a quarter of the time,
+    half of which is outside of the program.
     """
     found = []
     for site in _sites(evidence)[:FINDINGS]:
@@ -110,13 +116,13 @@ def _requests(evidence: Evidence, site: Site) -> Finding:
     )
 
 
-# Calls that a loop need not repeat: by the library and the name, in the words of the finding.
+# Calls that a loop need not repeat, by library and name.
 REPEATED = {("pandas", "DataFrame.iterrows"), ("sqlalchemy", "create_engine")}
 REPEATED_CALLS, REPEATED_SHARE = 100, 0.15
 
 
 def work_in_a_loop(evidence: Evidence) -> list[Finding]:
-    """A function of the user's own calls something in a loop that is slow, and that a loop does not have to repeat."""
+    """Fires if a loop in the user's own code repeats a slow call that need not be repeated."""
     places = evidence.places
     sums: dict[tuple[str, str], tuple[Node, Node, int, int]] = {}
     for at, node in enumerate(places.nodes):

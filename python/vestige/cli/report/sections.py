@@ -1,6 +1,5 @@
-"""The tree of the first screen: that of the main thread, of each event loop, and of all other threads together, and how
-long each of those worked. Waits appear where they happen. The report after `vestige run` and `vestige report --tree`
-show the same lines.
+"""The tree in sections: the main thread, each event loop, and all other threads together, with how long each worked.
+Waits appear where they happen. The report after `vestige run` and `vestige report --tree` show equal lines.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
     from .data import Data, Named
 
 MIN_SHARE = 0.01
-MAIN_ROWS, OTHER_ROWS, ALL_ROWS = 14, 8, 60  # unless -n says how many
-LOOPS = 4  # event loops with trees of their own
-WORK = 0.1  # share of all work from which on other threads get a tree
-THREADS = 8  # lines
-OUTSIDE = 0.05  # of the time, outside of recorded calls, that is worth a line
+MAIN_ROWS, OTHER_ROWS, ALL_ROWS = 14, 8, 60  # rows of a section, unless -n gives a number
+LOOPS = 4  # the most event loops with sections of their own
+WORK = 0.1  # if other threads did at least this share of all work, they get a section
+THREADS = 8  # the most lines about threads
+OUTSIDE = 0.05  # share of the time outside of recorded calls that gets a line
 
 
 class Section:
@@ -36,7 +35,7 @@ class Section:
         self.rows = rows
 
     def lines(self, columns: Sequence[Column], width: int, paint: Paint, options: Any = None) -> list[str]:
-        """`options`: those of the command line; without, the usual ones."""
+        """Returns the lines of the section. `options`: those of the command line, or None for the defaults."""
         show_all = bool(options and options.all)
         least_ns = self.whole_ns * (options.min if options else MIN_SHARE)
         lines = fold(self.root, self.whole_ns, libraries=not show_all)
@@ -44,7 +43,8 @@ class Section:
             sort(lines, options.sort)
         rows = options.n if options and options.n else ALL_ROWS if show_all else self.rows
         chosen = choose(lines, rows, least_ns)
-        if len(chosen) == rows and not show_all:  # it is full: leave out calls that only pass on
+        if len(chosen) == rows and not show_all:
+            # all rows are used: leave out calls whose time is nearly all in one call
             shorten(lines)
             chosen = choose(lines, rows, least_ns)
         drawn = draw(lines, self.whole_ns, chosen, width, paint, columns)
@@ -60,7 +60,7 @@ def _name(thread: Named, data: Data) -> str:
 
 
 class Sections:
-    """`by_cpu`: times are running times, so the whole of a thread is their sum."""
+    """Returns the sections. `by_cpu`: times are running times, so a thread's whole time is their sum."""
 
     def __init__(self, data: Data, facts: Sequence[dict[str, Any]], *, by_cpu: bool = False) -> None:
         self._data = data
@@ -76,7 +76,7 @@ class Sections:
         self._add_others([root for key, root in data.trees.items() if key not in shown])
 
     def _own_threads(self, facts: Sequence[dict[str, Any]]) -> list[Named]:
-        """The main thread of the first process, and those that run event loops."""
+        """Returns the main thread of the first process, and threads that run event loops."""
         data = self._data
         threads = [thread for thread in data.threads if (thread.pid, thread.thread) in data.trees]
         mains = [thread for thread in threads if facts and thread.pid == facts[0]["pid"] == thread.tid]
@@ -105,7 +105,7 @@ class Sections:
         self.all.append(Section(title, whole, whole_ns, OTHER_ROWS))
 
     def lines(self, columns: Sequence[Column], width: int, paint: Paint, options: Any = None) -> list[str]:
-        """Without a title where there is one section only."""
+        """Writes the sections, without a title if there is only one."""
         found: list[str] = []
         for section in self.all:
             if len(self.all) > 1 or self.others:
@@ -114,7 +114,7 @@ class Sections:
         return found + self._thread_lines(width)
 
     def _thread_lines(self, width: int) -> list[str]:
-        """The work of other threads, the busiest first."""
+        """Writes how long other threads worked, the busiest first."""
         work_of = self._data.work_of
         ranked = sorted(self.others, key=lambda thread: (-work_of(thread), thread.first_ns))
         found = ["other threads, the busiest first:"] if ranked else []

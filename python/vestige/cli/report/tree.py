@@ -61,10 +61,12 @@ class Line:
         self.awaiting_ns = node.awaiting_ns
         self.library = node.owner == LIBRARY
         self.recursive = False
-        self.spun_ns = node.total_ns if node.waits_for == SPIN else 0  # in it, and in folded calls
-        self.hidden = 0  # frames folded into it
-        self.id = self.parent = self.depth = 0  # its place in a list of all
-        self.packages: dict[str, int] = {}  # and the libraries of those, with their own times
+        self.spun_ns = (
+            node.total_ns if node.waits_for == SPIN else 0
+        )  # time that spun in this line and in calls folded into it
+        self.hidden = 0  # number of frames that are folded into this line
+        self.id = self.parent = self.depth = 0  # place in the list of all lines
+        self.packages: dict[str, int] = {}  # libraries of these frames, with their own times
         self.children: list[Line] = []
         # An annotation that is on no thread's stack, such as a task's: many may be open at one time.
         self.beside = node.kind == ANNOTATION and not node.self_ns and not node.children and node.total_ns > 0

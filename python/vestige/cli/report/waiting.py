@@ -24,10 +24,12 @@ LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 20, 0.1, 5, 5 * MS
 
 
 def blocked_loop(evidence: Evidence) -> Finding | None:
-    """The steps of one event loop that took 50 ms or more, a tenth of the time, in a loop of 20 steps or more. A step
-    may be long because a busy machine ran something else. So the longest waited, or is in a function whose calls take
-    5 ms or more on average, or there are five of them. And where the longest did not wait, that holds without the time
-    that its thread waited for a processor, too.
+    """Fires if steps of at least 50 ms took a tenth of the time, in an event loop of at least 20 steps.
+
+    A step may be long because a busy machine ran something else. So one of these must hold, too: the longest step
+    waited; it is in a function whose calls take at least 5 ms on average; or there are five such steps. If the longest
+    step did not wait, the steps must take a tenth of the time even without the time that the thread waited for a
+    processor.
     """
     loops = sorted(evidence.data.steps.loops.values(), key=lambda loop: -loop.blocking_ns)
     for loop in loops:
@@ -49,7 +51,7 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
     if evidence.look is not None:
         tree = evidence.look(step)
         if evidence.tells_imports and _imports_ns(tree) >= ns / 2:
-            return None  # the finding about imports says it
+            return None  # the finding about imports explains this
         function, leaf = heaviest(tree, ns)
         waited = leaf is not None and bool(waits(leaf))
         if not waited and loop.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
@@ -83,7 +85,7 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
 
 
 def _imports_ns(root: Node) -> int:
-    """The time of imports that are in no other."""
+    """Returns the time of imports, without counting imports inside imports again."""
     total, work = 0, list(root.children.values())
     while work:
         node = work.pop()
@@ -95,7 +97,7 @@ def _imports_ns(root: Node) -> int:
 
 
 def beside_others(evidence: Evidence, busy_ns: int, whose: str = "Its") -> str:
-    """A sentence where a thread waited for a processor for a tenth of the time."""
+    """Returns a sentence if a thread waited for a processor for a tenth of the time; else ""."""
     if busy_ns < BUSY_SHARE * evidence.passed_ns:
         return ""
     return f" {whose} thread waited {duration(busy_ns)} for a processor, which may be a part of that."
@@ -112,7 +114,9 @@ LOCK_SHARE, LOCK_NS = 0.2, 50 * MS
 
 
 def lock(evidence: Evidence) -> Finding | None:
-    """Threads waited for one lock for a fifth of the time that they were there, while others held it."""
+    """Fires if threads waited for one lock for a fifth of the time from their first to their last call, while others
+    held it.
+    """
     best: LockWaits | None = None
     for one in evidence.data.locks.values():
         lasted = sum(evidence.data.lasted(*thread) for thread in one.threads)
@@ -157,22 +161,24 @@ def lock(evidence: Evidence) -> Finding | None:
 # ---- nobody works ------------------------------------------------------------------
 
 WAITING_SHARE, WAITING_NS = 0.5, 100 * MS
-UNKNOWN_NS = 100 * MS  # of a call in C that hardly ran: it waited, for an unknown reason
+UNKNOWN_NS = 100 * MS  # least time of a call in C that hardly ran and so waited for an unknown reason
 UNKNOWN_RAN = 0.1
 UNKNOWN = "something that the trace does not name"
 
 
 class Wait:
-    """The calls of one function that wait in another."""
+    """The calls in which one function waits in another."""
 
     def __init__(self, caller: Node, name: str, kind: str) -> None:
         self.caller, self.name, self.kind = caller, name, kind
         self.ns = self.calls = 0
-        self.first_ns = 0  # in threads that the program did not start
+        self.first_ns = 0  # time in threads that the program did not start
 
 
 def _hardly_ran(node: Node) -> bool:
-    """A call in C that hardly had a processor waited, whatever its name. Only where running times are known."""
+    """Returns whether calls in C hardly had a processor, so that they must have waited, whatever their name. False if
+    running times are unknown.
+    """
     ran = node.running_ns
     return (
         node.kind == NATIVE
@@ -185,7 +191,9 @@ def _hardly_ran(node: Node) -> bool:
 
 
 def _waits(evidence: Evidence) -> tuple[dict[tuple[str, str], Wait], int, int]:
-    """The waits that no other finding is about; the time of the others; and of the former, what is no known wait."""
+    """Returns the waits that no other finding explains, the time of the explained waits, and the time of waits whose
+    reason is unknown.
+    """
     places = evidence.places
     told = places.within(evidence.explained)
     found: dict[tuple[str, str], Wait] = {}
@@ -198,7 +206,7 @@ def _waits(evidence: Evidence) -> tuple[dict[tuple[str, str], Wait], int, int]:
             unknown += ns
         if not ns:
             continue
-        is_here = kind == CHILD and evidence.data.traces > 1  # the child that is waited for, too
+        is_here = kind == CHILD and evidence.data.traces > 1  # the traces include the child
         if told[at] or places.importing[at] or is_here:
             explained += ns
             continue
@@ -211,9 +219,9 @@ def _waits(evidence: Evidence) -> tuple[dict[tuple[str, str], Wait], int, int]:
 
 
 def _choose(waits_found: dict[tuple[str, str], Wait], idle: int) -> Wait:
-    """Threads that wait for work wait for locks: something else is rather what they all wait for. Most of all it is
-    what a function of the user's own waits in, in the first thread: threads next to it sleep until they have to look
-    after something.
+    """Returns the wait that best explains why no thread worked. Prefers waits other than for locks, because threads
+    that wait for work wait for locks; then waits in the user's own functions; then waits in threads that the program
+    did not start, because helper threads mostly sleep.
     """
     every = list(waits_found.values())
     others = [wait for wait in every if wait.kind != LOCK]
@@ -229,9 +237,9 @@ def _choose(waits_found: dict[tuple[str, str], Wait], idle: int) -> Wait:
 
 
 def waiting(evidence: Evidence) -> Finding | None:
-    """No thread of any process worked for half of the time, apart from what other findings are about."""
+    """Fires if no thread of any process worked for half of the time, without the time that other findings explain."""
     found, explained, unknown = _waits(evidence)
-    # A thread that could run and was not let did not wait for anything that the program asks for.
+    # Waiting for a processor is not the program's own waiting.
     busy_ns = evidence.busy_ns
     worked = max(evidence.worked_ns - unknown, 0)
     wall = max(evidence.wall_ns - evidence.imports_ns, 1)

@@ -6,7 +6,7 @@ import { formatCount, formatShare, formatTime } from "./units.js";
 
 export const BAND = 4; // CSS pixels
 const NAMED = 4; // functions in a line
-const ASKED = 1000; // items in one answer
+const ASKED = 1000; // the most items in an answer
 
 export class LeftOut {
   constructor(app) {
