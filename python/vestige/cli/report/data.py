@@ -240,10 +240,8 @@ class LockWaits:
             self.inside, self.holder_thread = inside, holder_thread
 
 
-TAKES_FOR_OTHERS = (
-    "/threading.py",
-    "/multiprocessing/synchronize.py",
-)  # files whose functions take locks for their callers
+# files whose functions take locks for their callers
+TAKES_FOR_OTHERS = ("/threading.py", "/multiprocessing/synchronize.py")
 
 
 class Collections:

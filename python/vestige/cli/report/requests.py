@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 
 SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.25, 0.5
 FINDINGS = 3  # the most findings of this kind
-WAITS_FOR_EVENTS = (
-    "select",
-    "poll",
-    "control",
-    "accept",
-    "_accept",
-)  # event loops and servers wait for events; these are no requests
+# event loops and servers wait for events; these are no requests
+WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")
 OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
 RESUMES = ("generator", "coroutine", "async_generator")  # their method send() is no request
 

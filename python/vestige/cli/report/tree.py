@@ -61,9 +61,8 @@ class Line:
         self.awaiting_ns = node.awaiting_ns
         self.library = node.owner == LIBRARY
         self.recursive = False
-        self.spun_ns = (
-            node.total_ns if node.waits_for == SPIN else 0
-        )  # time that spun in this line and in calls folded into it
+        # time that spun in this line and in calls folded into it
+        self.spun_ns = node.total_ns if node.waits_for == SPIN else 0
         self.hidden = 0  # number of frames that are folded into this line
         self.id = self.parent = self.depth = 0  # place in the list of all lines
         self.packages: dict[str, int] = {}  # libraries of these frames, with their own times
