@@ -124,7 +124,7 @@ ROWS = 150000  # 120000..250000
 
 def main():
     argparse.ArgumentParser().parse_args([])
-    text = io.StringIO("\n".join(f"{number},{number * 2},n{number}" for number in range(ROWS)))
+    text = io.StringIO("\n".join([f"{number},{number * 2},n{number}" for number in range(ROWS)]))
     total = 0
     for row in csv.reader(text):
         total += int(row[0]) * int(row[1]) % 7

@@ -280,7 +280,10 @@ def read():
 
 def parse():
     while (number := first.get()) is not None:
-        second.put(sum(step * number for step in range(STEPS)))
+        total = 0
+        for step in range(STEPS):
+            total += step * number % 7
+        second.put(total)
     second.put(None)
 
 

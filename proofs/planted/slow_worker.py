@@ -20,7 +20,7 @@ with ThreadPoolExecutor(SHARDS) as pool:
 # %% planted: processes, one of them with most of the rows
 import multiprocessing
 
-ROWS = 150000  # 100000..250000
+ROWS = 500000  # 400000..700000
 WORKERS = 4  # 3..5
 
 

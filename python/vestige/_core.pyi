@@ -343,7 +343,8 @@ class Trace:
         `marks` has a byte of flags for each id: 1, leave out its calls and count their time as their caller's; 2, its
         calls wait; 4, it is a garbage collection; 8, count its time for no function; 16, a call of it is a step of an
         event loop; 32, if a task waits in it, the wait belongs to its caller; 64, it has no row in `duration`; 128,
-        its spans are in `chosen_spans`. If `threads` is given, only these threads are read.
+        its spans are in `chosen_spans`, and `calls` has its rows, however short. If `threads` is given, only these
+        threads are read.
 
         `func` is the id of a function. "Total" ns and bytes include the functions that a function called. None: not
         known.

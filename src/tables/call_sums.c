@@ -84,19 +84,22 @@ void vst__call_sums_free(vst__sums *sums)
  */
 enum { RAISED_OFTEN = 2 };
 
-/* Marks the rows to show: those whose calls took long enough or often raised,
- * and those around them. Also marks the rows around a long wait, because their
- * time does not include the wait. */
-static void keep_long(const vst__call_sums *own, int64_t min_ns, bool *kept)
+/* Marks the rows to show: those whose calls took long enough or often raised or
+ * have VST_MARK_CHOSEN, and those around them. Also marks the rows around a
+ * long wait, because their time does not include the wait. */
+static void keep_long(const vst__sums *sums, int64_t min_ns, bool *kept)
 {
+    const vst__call_sums *own = &sums->calls;
     const vst_context_row *rows = own->rows;
 
     for (size_t i = own->count; i-- != 0;) {
-        bool raised = rows[i].node.raised >= RAISED_OFTEN;
+        bool shown = rows[i].node.raised >= RAISED_OFTEN ||
+                     (rows[i].node.id <= sums->max &&
+                      vst__sums_mark(sums, rows[i].node.id) & VST_MARK_CHOSEN);
 
-        kept[i] |= raised || rows[i].node.total_ns >= min_ns;
+        kept[i] |= shown || rows[i].node.total_ns >= min_ns;
         if (kept[i] && rows[i].parent != 0 &&
-            (raised || is_wait(&rows[i].node)))
+            (shown || is_wait(&rows[i].node)))
             for (uint32_t at = rows[i].parent; at != 0 && !kept[at - 1];
                  at = rows[at - 1].parent)
                 kept[at - 1] = true;
@@ -124,7 +127,7 @@ static void put_calls(vst__filling *filling)
     bool *kept = calloc(own->count + 1, sizeof *kept);
 
     if (places != NULL && kept != NULL)
-        keep_long(own, sums->options->min_ns, kept);
+        keep_long(sums, sums->options->min_ns, kept);
     else
         batch->status = VST_E_NOMEM;
     for (size_t i = 0; i < own->count && batch->status == VST_OK; i++) {

@@ -19,7 +19,8 @@ enum {
      * one: asyncio.sleep() */
     VST_MARK_AWAITED = 32,
     VST_MARK_UNTIMED = 64, /* `duration` has no row of this function */
-    VST_MARK_CHOSEN = 128  /* `chosen_spans` has its spans */
+    /* `chosen_spans` has its spans, and `calls` its rows, however short */
+    VST_MARK_CHOSEN = 128
 };
 
 /* All zero: every thread and function, as recorded. Most options are for tables

@@ -42,7 +42,6 @@ PLANTED = {
     "tiny_function": ("short calls", {"function": "tiny", "called_by": "loop"}),
     "tiny_method": ("short calls", {"function": "split", "called_by": "collect"}),
     "blocks_the_loop": ("blocked loop", {"function": "handler"}),
-    "idle_pool": ("one thread", {"thread": "MainThread"}),
     "asks_again": ("same arguments", {"function": "lookup"}),
 }
 INNOCENT = sorted(path.stem for path in (HERE / "innocent").glob("*.py"))

@@ -23,6 +23,5 @@ ADVICE = {
     "slow worker": "Cut the work into smaller pieces, or give the longest piece out first",
     "oversubscribed": "Start as many workers as there are processors",
     "short calls": "Move the loop into the function, or use a function in C for all items",
-    "one thread": "Use processes if the work should be shared, else start fewer threads",
     "tail": "Compare the slow ones with the rest by the command below",
 }

@@ -11,6 +11,7 @@ from vestige.reading.labels import plain_name
 from vestige.reading.report_columns import IMPORTS
 
 from .caches import cache
+from .children import children
 from .collector import collections
 from .crowds import oversubscribed
 from .data import gil_holders
@@ -49,12 +50,19 @@ def lost_records(evidence: Evidence) -> Finding | None:
     )
 
 
-IMPORTS_SHARE, IMPORTS_NS = 0.2, 50 * MS
+IMPORTS_SHARE, IMPORTS_NS = 0.2, 150 * MS
+
+
+def _undisturbed(evidence: Evidence, ns: int) -> float:
+    """What imports would have taken on a processor of their own; what they waited for else counts as it is."""
+    places = evidence.places
+    waited = min(sum(waited for waited, importing in zip(places.waited, places.importing) if importing), ns)
+    return waited + evidence.alone(ns - waited)
 
 
 def slow_imports(evidence: Evidence) -> Finding | None:
     imports = Imports(evidence.data.tree)
-    if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or evidence.undisturbed(imports.total_ns) < IMPORTS_NS:
+    if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or _undisturbed(evidence, imports.total_ns) < IMPORTS_NS:
         return None
     modules = IMPORTS.sorted(imports.modules.values())
     # An import without a name failed, or is from an older trace. Such a name would not help the user.
@@ -192,39 +200,6 @@ def gil(evidence: Evidence) -> Finding | None:
     )
 
 
-ALONE_SHARE, ALONE_THREADS, ALONE_NS, ALONE_THERE = 0.95, 2, 100 * MS, 0.5
-
-
-def one_thread(evidence: Evidence) -> Finding | None:
-    """Fires if one thread did 95% of the work, while at least two other threads existed for half of the time, and there
-    was work for half of the time.
-    """
-    least_ns = ALONE_THERE * evidence.passed_ns
-    threads = [thread for thread in evidence.data.threads if thread.last_ns - thread.first_ns >= least_ns]
-    work = {thread: max(thread.self_ns - thread.waiting_ns, 0) for thread in evidence.data.threads}
-    whole = sum(work.values())
-    if len(threads) < ALONE_THREADS + 1 or whole < max(evidence.passed_ns / 2, ALONE_NS) or evidence.data.traces > 1:
-        return None
-    busy = max(threads, key=lambda thread: work[thread])
-    if work[busy] < ALONE_SHARE * whole:
-        return None
-    others = len(evidence.data.threads) - 1
-    return Finding(
-        "one thread",
-        f"{busy.name} did {work[busy] / whole:.0%} of the work, {duration(work[busy])}, most in {busy.top_shown}; the "
-        f"{others:,} other threads did {duration(whole - work[busy])} together.",
-        where={"thread": busy.name, "function": busy.top_shown},
-        numbers={
-            "worked_ns": work[busy],
-            "others_ns": whole - work[busy],
-            "other_threads": others,
-            "passed_ns": evidence.passed_ns,
-        },
-        look="report --threads",
-        ns=work[busy] / 2,
-    )
-
-
 CAUSES: tuple[Callable[[Evidence], Finding | list[Finding] | None], ...] = (
     lost_records,
     slow_imports,
@@ -236,6 +211,7 @@ CAUSES: tuple[Callable[[Evidence], Finding | list[Finding] | None], ...] = (
     slow_worker,
     oversubscribed,
     lock,
+    children,
     waiting,
     gil,
     collections,
@@ -245,6 +221,5 @@ CAUSES: tuple[Callable[[Evidence], Finding | list[Finding] | None], ...] = (
     logging,
     growing,
     short_calls,
-    one_thread,
     tail,
 )

@@ -36,6 +36,12 @@ ALWAYS = ("threads", "waits", "collections", "long_collections", *BUDGET)  # tab
 UNKNOWN = -1
 FOR_TREE = ("calls", "steps", "long_steps")
 FOR_FINDINGS = (*FOR_TREE, "repeats", "lock_waits", TABLE)
+# Functions whose calls findings count, however short they are.
+COUNTED = {
+    "BoundedSemaphore.release", "Popen.poll", "Queue.get", "Queue.put", "Semaphore.__exit__", "Semaphore.acquire",
+    "Semaphore.release",
+}  # fmt: skip
+COUNTED_OF_DICTIONARIES = {"popitem", "pop", "clear"}
 SMALLER = 64  # when a tree is read, no share is known: calls are kept that are this many times shorter than those shown
 
 
@@ -553,6 +559,8 @@ def _mark(function: Function | None, waits: bool) -> int:
     if kind == PYTHON and name.endswith("_run") and file.endswith("/asyncio/events.py"):
         return STEP
     mark = AWAITED if kind == PYTHON and names_wait(function) else 0
+    if name in COUNTED or (kind == NATIVE and plain_name(name) in COUNTED_OF_DICTIONARIES and "ict object" in name):
+        mark |= CHOSEN
     if not function.waits_for:
         return mark
     return mark | WAITS | (NO_TIME if function.only_waits and not waits else 0)

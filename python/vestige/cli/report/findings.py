@@ -150,6 +150,12 @@ class Evidence:
         """
         return ns * (1 - min(self.busy_ns / self.passed_ns, 1))
 
+    def alone(self, ns: float) -> float:
+        """Returns how long work would have taken if no thread had waited for a processor, assuming that such waits are
+        spread evenly over the work of all threads.
+        """
+        return ns * (1 - min(sum(self.data.processor_waits.values()) / max(self.worked_ns, 1), 1))
+
     def calls_of(self, shown: str) -> Iterator[tuple[int, Rows]]:
         """Yields each process with the calls of all functions of this name, as rows of the table `span`."""
         from .data import CHOSEN, shown_name

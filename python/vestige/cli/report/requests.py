@@ -5,7 +5,7 @@ from __future__ import annotations
 from vestige.base.quantities import duration
 from vestige.reading.kinds import NATIVE, PYTHON
 from vestige.reading.labels import plain_name
-from vestige.reading.waits import LOCK, SPIN
+from vestige.reading.waits import LOCK, SLEEP, SPIN
 
 from .findings import Finding, place, waits
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from .findings import Evidence
 
 SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.25, 0.5
+FEW_CALLS, FEW_NS = 50, 200_000  # fewer calls are requests, too, if each took so long outside of the program
 FINDINGS = 3  # the most findings of this kind
-# event loops and servers wait for events; these are no requests
-WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")
+WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")  # event loops and servers call these
 OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
+FILES = ("read", "readline", "readlines", "close", "__exit__")  # methods of a file that was opened
 RESUMES = ("generator", "coroutine", "async_generator")  # their method send() is no request
 
 
@@ -30,7 +31,7 @@ def _asks_outside(node: Node) -> int:
         return 0
     name, kind = plain_name(node.name), waits(node)
     owner = node.name.partition(" of ")[2].removesuffix(" object>")
-    asks = name in OUTSIDE and not owner.startswith(RESUMES)
+    asks = (name in OUTSIDE and not owner.startswith(RESUMES)) or (name in FILES and owner.startswith("_io."))
     return node.total_ns if asks or (kind not in ("", LOCK, SPIN) and name not in WAITS_FOR_EVENTS) else 0
 
 
@@ -58,10 +59,14 @@ def _sites(evidence: Evidence) -> list[Site]:
     """Returns the functions with such loops. The calls of one loop body are added up."""
     places = evidence.places
     outside = outside_of(evidence)
+    slept = places.add_up(lambda node: node.total_ns if waits(node) == SLEEP else 0)
     sites: dict[int, Site] = {}
     for at, node in enumerate(places.nodes):
         parent = places.parents[at]
-        if parent < 0 or places.importing[at] or node.calls < SITE_CALLS * max(places.nodes[parent].calls, 1):
+        each = node.calls // max(places.nodes[parent].calls, 1) if parent >= 0 else 0
+        if places.importing[at] or each < FEW_CALLS:
+            continue
+        if each < SITE_CALLS and (outside[at] - slept[at] < FEW_NS * node.calls or places.started[at]):
             continue
         if outside[at] < SITE_OUTSIDE * node.total_ns:
             continue
@@ -73,8 +78,8 @@ def _sites(evidence: Evidence) -> list[Site]:
 
 
 def many_requests(evidence: Evidence) -> list[Finding]:
-    """Fires if a function makes at least 1,000 calls each time it runs (N+1), and these take a quarter of the time,
-    half of which is outside of the program.
+    """Fires if a function makes at least 1,000 calls each time it runs (N+1), or 50 slow calls, and these take a
+    quarter of the time, half of which is outside of the program.
     """
     found = []
     for site in _sites(evidence)[:FINDINGS]:

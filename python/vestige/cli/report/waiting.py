@@ -9,6 +9,7 @@ from vestige.reading.libraries import OWN
 from vestige.reading.waits import CHILD, KINDS, LOCK
 
 from .findings import Finding, heaviest, place, waits
+from .requests import WAITS_FOR_EVENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,15 +21,15 @@ BUSY_SHARE = 0.1
 
 # ---- blocked loop ----------------------------------------------------------------
 
-LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 20, 0.1, 5, 5 * MS
+LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 10, 0.1, 5, 5 * MS
 
 
 def blocked_loop(evidence: Evidence) -> Finding | None:
-    """Fires if steps of at least 50 ms took a tenth of the time, in an event loop of at least 20 steps.
+    """Fires if steps of at least 50 ms took a tenth of the time, in an event loop of at least ten steps.
 
     A step may be long because a busy machine ran something else. So one of these must hold, too: the longest step
     waited; it is in a function whose calls take at least 5 ms on average; or there are five such steps. If the longest
-    step did not wait, the steps must take a tenth of the time even without the time that the thread waited for a
+    step did not wait, the steps must take a tenth of the time even without the part in which the thread waited for a
     processor.
     """
     loops = sorted(evidence.data.steps.loops.values(), key=lambda loop: -loop.blocking_ns)
@@ -56,7 +57,7 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
         waited = leaf is not None and bool(waits(leaf))
         if not waited and loop.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
             return None
-    if not waited and loop.blocking_ns - busy_ns < LOOP_SHARE * evidence.rest_ns:
+    if not waited and evidence.alone(loop.blocking_ns) < LOOP_SHARE * max(evidence.rest_ns - busy_ns, 1):
         return None
     if function is not None:
         where |= place(function)
@@ -236,8 +237,23 @@ def _choose(waits_found: dict[tuple[str, str], Wait], idle: int) -> Wait:
     return max(some, key=lambda wait: wait.ns)
 
 
+ALONE = 1.2
+
+
+def _is_asked_for(wait: Wait, found: dict[tuple[str, str], Wait], idle: int) -> bool:
+    """Whether the program chose to wait. Event loops, servers and workers wait until there is something to do, and
+    several threads that sleep or read wait at the same time, as they should.
+    """
+    if wait.kind == LOCK or plain_name(wait.name) in WAITS_FOR_EVENTS:
+        return False
+    in_threads = sum(each.ns - each.first_ns for each in found.values() if each.kind != LOCK)
+    return wait.first_ns >= WAITING_SHARE * idle or in_threads <= ALONE * idle
+
+
 def waiting(evidence: Evidence) -> Finding | None:
-    """Fires if no thread of any process worked for half of the time, without the time that other findings explain."""
+    """Fires if no thread of any process worked for half of the time, without the time that other findings explain, and
+    without the waits of servers and workers.
+    """
     found, explained, unknown = _waits(evidence)
     # Waiting for a processor is not the program's own waiting.
     busy_ns = evidence.busy_ns
@@ -247,6 +263,8 @@ def waiting(evidence: Evidence) -> Finding | None:
     if idle < max(WAITING_SHARE * wall, WAITING_NS) or not found:
         return None
     wait = _choose(found, idle)
+    if not _is_asked_for(wait, found, idle):
+        return None
     kind = KINDS.get(wait.kind, UNKNOWN)
     return Finding(
         "waiting",
