@@ -57,7 +57,7 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
         waited = leaf is not None and bool(waits(leaf))
         if not waited and loop.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
             return None
-    if not waited and evidence.alone(loop.blocking_ns) < LOOP_SHARE * max(evidence.rest_ns - busy_ns, 1):
+    if not waited and _alone(evidence, loop, busy_ns) < LOOP_SHARE * max(evidence.rest_ns - busy_ns, 1):
         return None
     if function is not None:
         where |= place(function)
@@ -83,6 +83,15 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
         look=f"report --tree --from {(start - begin) / 1e9:.6f}s --until {(start + ns - begin) / 1e9:.6f}s",
         ns=loop.blocking_ns,
     )
+
+
+def _alone(evidence: Evidence, loop: Loop, busy_ns: int) -> float:
+    """How long the blocking steps would have taken if their thread had not waited for a processor, assuming that such
+    waits are spread evenly over its work.
+    """
+    threads = [one for one in evidence.data.threads if (one.pid, one.thread) == (loop.pid, loop.thread)]
+    work = max(sum(evidence.data.work_of(thread) for thread in threads), loop.blocking_ns)
+    return loop.blocking_ns * (1 - min(busy_ns / max(work, 1), 1))
 
 
 def _imports_ns(root: Node) -> int:
