@@ -98,8 +98,7 @@ static void keep_long(const vst__sums *sums, int64_t min_ns, bool *kept)
                       vst__sums_mark(sums, rows[i].node.id) & VST_MARK_CHOSEN);
 
         kept[i] |= shown || rows[i].node.total_ns >= min_ns;
-        if (kept[i] && rows[i].parent != 0 &&
-            (shown || is_wait(&rows[i].node)))
+        if (kept[i] && rows[i].parent != 0 && (shown || is_wait(&rows[i].node)))
             for (uint32_t at = rows[i].parent; at != 0 && !kept[at - 1];
                  at = rows[at - 1].parent)
                 kept[at - 1] = true;
