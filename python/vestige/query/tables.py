@@ -108,7 +108,7 @@ def find_tables(paths: Sequence[str], *, children: bool) -> Tables:
 
 def _find_traces(tables: Tables, paths: Sequence[str], found: list[tuple[int, str]], *, children: bool) -> None:
     inputs = Inputs()
-    of: dict[str, int] = {}  # the number of the path with which a source came first
+    of: dict[str, int] = {}  # by source: the index of the first path that has it
     for number, one in found:
         if os.path.isdir(one):
             inputs.add_folder(one, children=children)

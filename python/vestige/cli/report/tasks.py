@@ -112,7 +112,7 @@ class Tasks:
         functions = trace.functions()
         libraries = classify(functions, source.metadata)[1]
         hidden = set(left_out)
-        # Groups of this trace, by the function's id, and whether a loop runs it.
+        # the groups of this trace: by the id of the function, and by whether an event loop runs it
         groups: dict[tuple[int, bool], Group] = {}
         named: dict[int, tuple[str, Group]] = {}
         for task in read["task"]:

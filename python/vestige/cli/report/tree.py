@@ -76,7 +76,7 @@ class Line:
 
     @property
     def time_ns(self) -> int:
-        """The time that people see; a leaf that stands for waits has only that time."""
+        """The time that a report shows: for a leaf that stands for waits, the time of these waits."""
         return self.awaiting_ns if self.node.waits else self.total_ns
 
     @property
