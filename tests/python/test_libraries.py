@@ -8,7 +8,8 @@ import pytest
 from conftest import PYTHON
 from vestige import Trace
 from vestige._core import Function
-from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify, library_of
+from vestige.base.library_files import library_of
+from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
 
 pytestmark = pytest.mark.any_python
 

@@ -7,6 +7,8 @@ only library code ran, the package that the program was started with counts as t
 
 from __future__ import annotations
 
+from vestige.base.library_files import PACKAGES, library_of
+
 from .kinds import NATIVE, OPERATOR, PYTHON
 
 TYPE_CHECKING = False
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from vestige._core import Function
 
 OWN, LIBRARY, FOLLOWS = "own", "library", "follows"
-PACKAGES = ("site-packages", "dist-packages")
 TYPED_IN = ("<stdin>", "<ipython-input-", "<doctest ", "<python-input-", "<console>")
 STDLIB = "vestige.stdlib"  # a key of the metadata
 
@@ -35,36 +36,6 @@ def classify(functions: Sequence[Function | None], metadata: dict[str, Any]) -> 
         names.append(name)
     _find_own(functions, kinds, names, words)
     return kinds, names
-
-
-def library_of(file: str, stdlib: str = "") -> str:
-    """Returns the name of the library that a file belongs to; "" if it belongs to none."""
-    if file.startswith("<frozen "):
-        return file[8:].rstrip(">").partition(".")[0]
-    parts = file.split("/")
-    for at in range(len(parts) - 1, 0, -1):
-        if parts[at - 1] in PACKAGES:
-            inside = parts[at:]
-            if inside[0].endswith((".egg", ".zip", ".whl", ".pyz")) and len(inside) > 1:
-                inside = inside[1:]
-            return _stem(inside[0])
-    if stdlib and file.startswith(stdlib + "/"):
-        return _stem(file[len(stdlib) + 1 :].partition("/")[0])
-    for at in range(len(parts) - 1):
-        if parts[at] in ("lib", "lib64") and _is_python(parts[at + 1]) and len(parts) > at + 2:
-            inside = parts[at + 2 :]
-            return _stem(inside[1] if inside[0] == "lib-dynload" and len(inside) > 1 else inside[0])
-    return ""
-
-
-def _is_python(folder: str) -> bool:
-    """Returns whether the folder is named like python3.12, python3.13t or python312.zip."""
-    version = folder.removeprefix("python").removesuffix(".zip").rstrip("td")
-    return folder.startswith("python3") and version.replace(".", "").isdigit() and ("." in version or len(version) > 1)
-
-
-def _stem(name: str) -> str:
-    return name[:-3] if name.endswith(".py") else name.partition(".")[0] or name
 
 
 def _classify(function: Function, stdlib: str, words: list[str]) -> tuple[str, str]:

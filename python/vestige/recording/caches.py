@@ -11,7 +11,7 @@ from functools import lru_cache
 from os.path import dirname
 from types import CodeType, FunctionType, ModuleType
 
-from vestige.reading.libraries import library_of
+from vestige.base.library_files import library_of
 from vestige.render import quote
 
 TYPE_CHECKING = False
