@@ -88,7 +88,7 @@ def test_a_span_tells_where_it_is_and_what_it_was_given(trace):
     assert (span["start_ns"], span["end_ns"]) == (found["start_ns"], found["end_ns"])
     assert 0 < span["self_ns"] < span["end_ns"] - span["start_ns"]
     assert len(span["parents"]) == span["depth"]
-    assert "work" in names(trace)[span["parents"][-1][0]]
+    assert "work" in names(trace)[span["parents"][-1]["id"]]
     assert view.span_at(found["thread"], found["depth"], info["end_ns"] + 5) is None
     assert view.span_at(99, 0, found["start_ns"]) is None
     assert view.next([outer], found["thread"], found["start_ns"]) is None
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_said(trace, tmp_path):
     with pytest.raises(TraceError, match="not a vestige trace"):
         View(tmp_path / "text.vst")
     view = View(trace)
-    with pytest.raises(ValueError, match="end after it begins"):
+    with pytest.raises(ValueError, match="end after its beginning"):
         view.window(10, 10, 5)
     with pytest.raises(ValueError, match="pixels must be"):
         view.window(0, 10, 0)

@@ -146,9 +146,10 @@ static PyObject *to_parents(const vst_view_span *span)
 
     for (size_t i = 0; list != NULL && i < span->parent_count; i++) {
         const vst_view_parent *parent = &span->parents[i];
-        if (!vpy_append(list, Py_BuildValue("(ILL)", parent->id,
-                                            (long long)parent->start_ns,
-                                            (long long)parent->end_ns)))
+        if (!vpy_append(list,
+                        Py_BuildValue("{s:I,s:L,s:L}", "id", parent->id,
+                                      "start_ns", (long long)parent->start_ns,
+                                      "end_ns", (long long)parent->end_ns)))
             Py_CLEAR(list);
     }
     return list;

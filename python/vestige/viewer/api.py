@@ -161,8 +161,14 @@ class Api:
         number = span["id"]
         kind, name, file, line = place_of(shown, number)
         parents = [
-            {"id": one, "name": place_of(shown, one)[1], "start_ns": start - base, "end_ns": end - base, "depth": depth}
-            for depth, (one, start, end) in enumerate(span["parents"])
+            {
+                "id": one["id"],
+                "name": place_of(shown, one["id"])[1],
+                "start_ns": one["start_ns"] - base,
+                "end_ns": one["end_ns"] - base,
+                "depth": depth,
+            }
+            for depth, one in enumerate(span["parents"])
         ]
         return {
             **span,
