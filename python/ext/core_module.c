@@ -208,6 +208,7 @@ static int module_exec(PyObject *module)
 {
     if (check_interpreter() < 0 || vpy_errors_init(module) < 0 ||
         vpy_own_code_init(module) < 0 || vpy_code_ids_init() < 0 ||
+        vpy_callable_ids_init() < 0 ||
         vpy_inside_init(module, vpy_calls_hooks.code_extra_index) < 0 ||
         vpy_forks_init(module) < 0 || vpy_program_init(module) < 0 ||
         vpy_exits_init(module) < 0 || vpy_gc_init() < 0 ||

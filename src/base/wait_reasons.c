@@ -24,6 +24,7 @@ static const struct {
     {VST_WAIT_IO, "",
      "select poll getaddrinfo gethostbyname gethostbyaddr input read readv "
      "pread preadv fsync fdatasync tcdrain zmq_poll "},
+    {VST_WAIT_IO, "", "wait_c "}, /* psycopg waits for the database */
     /* _shutdown is the method of _thread that waits for threads that still
      * run. */
     {VST_WAIT_LOCK, "", "acquire_lock flock lockf _shutdown "},
@@ -42,6 +43,15 @@ static const struct {
      "accept _accept connect connect_ex recv recv_into recvfrom recvfrom_into "
      "recvmsg recvmsg_into "},
     {VST_WAIT_IO, "_ssl._SSLSocket", "do_handshake read "},
+    /* Loops of events. Their callbacks in Python are calls of their own. */
+    {VST_WAIT_IO, "QApplication", "exec exec_ "},
+    {VST_WAIT_IO, "QGuiApplication", "exec exec_ "},
+    {VST_WAIT_IO, "QCoreApplication", "exec exec_ "},
+    {VST_WAIT_IO, "QEventLoop", "exec exec_ "},
+    {VST_WAIT_IO, "PySide6.QtWidgets.QApplication", "exec exec_ "},
+    {VST_WAIT_IO, "PySide6.QtGui.QGuiApplication", "exec exec_ "},
+    {VST_WAIT_IO, "PySide6.QtCore.QCoreApplication", "exec exec_ "},
+    {VST_WAIT_IO, "PySide6.QtCore.QEventLoop", "exec exec_ "},
     {VST_WAIT_SLEEP, "pygame.time.Clock", "tick "},
     {VST_WAIT_IO, "zmq.backend.cython._zmq.Socket", "recv recv_into "},
     {VST_WAIT_IO, "grpc._cython.cygrpc.CompletionQueue", "poll "},

@@ -539,6 +539,11 @@ static void functions_that_wait_are_known_by_name(void)
         {"<built-in function >", VST_WAIT_NONE},
         {"sleep", VST_WAIT_NONE},
         {"", VST_WAIT_NONE},
+        {"<built-in function wait_c>", VST_WAIT_IO},
+        {"<built-in method exec of QApplication object>", VST_WAIT_IO},
+        {"<built-in method exec of Plan object>", VST_WAIT_NONE},
+        {"<built-in method tick of pygame.time.Clock object>", VST_WAIT_SLEEP},
+        {"<built-in type bytes>", VST_WAIT_NONE},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

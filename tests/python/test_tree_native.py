@@ -44,13 +44,13 @@ def test_methods_are_named_by_their_class_however_they_are_called():
         append(2)
         list.append(items, 3)
         items.append(*[4])
-        dict.fromkeys([1])
+        bytes.fromhex("00")
         "a".join(["b"])
 
     trace = record(outer)
     assert full_names(trace) == [
         *["<built-in method append of list object>"] * 4,
-        "<built-in method fromkeys of type object>",
+        "<built-in method fromhex of type object>",
         "<built-in method join of str object>",
     ]
 
@@ -79,10 +79,12 @@ def test_a_subclass_s_inherited_method_is_named_by_the_defining_class():
     class Deeper(Mine):
         pass
 
+    deeper, mine = Deeper(), Mine()
+
     def outer():
-        Deeper().append(1)
-        Mine().append(1)
-        append = Deeper().append
+        deeper.append(1)
+        mine.append(1)
+        append = deeper.append
         append(1)
 
     assert full_names(record(outer)) == ["<built-in method append of list object>"] * 3
@@ -202,13 +204,16 @@ def test_partials_and_caches_show_what_they_call():
     assert tree(outer) == expected(
         """
         outer
-          target
-          target
+          <functools.partial.__call__>
+            target
+          <target>
+            target
+          <target>
         """
     )
 
 
-def test_a_type_call_has_no_span_but_what_it_calls_has():
+def test_a_class_with_init_has_no_span_but_what_it_calls_has():
     class Thing:
         def __init__(self):
             leaf()
@@ -307,7 +312,10 @@ def test_a_class_in_a_module_has_its_module_in_the_name():
     def outer():
         collections.deque().append(1)
 
-    assert full_names(record(outer)) == ["<built-in method append of collections.deque object>"]
+    assert full_names(record(outer)) == [
+        "<built-in type deque>",
+        "<built-in method append of collections.deque object>",
+    ]
 
 
 HEAP_DEFINITIONS = r"""

@@ -93,7 +93,6 @@ def test_names_are_the_safe_engine_s(natives):
         natives.Thing().noargs()
         More.of_class()
         More.static()
-        dict.fromkeys([1])
         str.maketrans({})
         bytes.fromhex("00")
         natives.plain()

@@ -259,10 +259,10 @@ static void budget_apply(double cpu, vst_id ends, uint32_t flags)
     vpy_budget_end_change();
     vpy_code_ids_next_round();
     vpy_passing_apply();
-    if (state->by_thunks)
-        vpy_thunks_rest(vpy_budget_is_out);
-    else
+    vpy_thunks_rest(vpy_budget_is_out);
+    if (!state->by_thunks)
         vpy_native_ids_rest(vpy_budget_is_out);
+    vpy_callable_ids_rest(vpy_budget_is_out);
 #if VPY_HAS_MONITORING
     if (flags & VST_LEFT_OUT_WINDOW)
         vpy_tool_enable_all();

@@ -128,25 +128,36 @@ void vpy_engine_give_up(void)
         vpy_stacks_restore();
 }
 
+/* Returns which calls are not recorded where thunks cannot be used, or NULL. */
+static const char *calls_unseen(const vpy_tracer *tracer)
+{
+    if (!tracer->options.c_functions || vpy_thunks_trouble() == NULL)
+        return NULL;
+    return VPY_HAS_MONITORING ? "array operators" : "callables";
+}
+
+static void put_fallback(vpy_json *json, const char *name, const char *why)
+{
+    vpy_json_key(json, name, strlen(name));
+    vpy_json_string(json, why, strlen(why), VPY_MESSAGE_MAX);
+}
+
 /* Writes metadata for `vestige info`: which parts fell back, and why. */
 static void note_fallbacks(vpy_tracer *tracer)
 {
+    const char *unseen = calls_unseen(tracer);
     char text[8192];
     vpy_json json;
 
     json.length = 0;
-    if (state->missed[0]) {
-        vpy_json_key(&json, "turbo", 5);
-        vpy_json_string(&json, state->missed, strlen(state->missed),
-                        sizeof state->missed);
-    }
+    if (state->missed[0])
+        put_fallback(&json, "turbo", state->missed);
+    if (unseen != NULL)
+        put_fallback(&json, unseen, vpy_thunks_trouble());
     for (int i = VPY_PART_TURBO + 1; i < VPY_PARTS; i++) {
-        const char *name = vpy_part_name((vpy_part)i);
         const char *why = vpy_part_trouble((vpy_part)i);
-        if (why != NULL) {
-            vpy_json_key(&json, name, strlen(name));
-            vpy_json_string(&json, why, strlen(why), VPY_MESSAGE_MAX);
-        }
+        if (why != NULL)
+            put_fallback(&json, vpy_part_name((vpy_part)i), why);
     }
     if (!json.length)
         return;

@@ -67,6 +67,18 @@ PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused);
 /* The function engine_choices() of the module. */
 PyObject *vpy_engine_choices(PyObject *module, PyObject *unused);
 
+/* ---- engine_turbo.c ------------------------------------------------------ */
+
+/* Why thunks cannot be used here, or NULL if they can. */
+const char *vpy_thunks_trouble(void);
+
+/* ---- safe_thunks.c ------------------------------------------------------- */
+
+/* For the safe engines, which call vpy_thunks_stop() and vpy_thunks_give_up()
+ * themselves. */
+void vpy_safe_thunks_prepare(const vpy_options *options);
+void vpy_safe_thunks_start(const vpy_options *options);
+
 /* ---- engine_monitoring.c ------------------------------------------------ */
 
 /* Places the hooks of the monitoring engine; `native`: also those for C

@@ -235,11 +235,13 @@ static bool monitoring_start(vpy_tracer *tracer)
         return false;
     if (tracer->options.c_functions)
         vpy_setprofile_watch();
+    vpy_safe_thunks_start(&tracer->options);
     return true;
 }
 
 static void monitoring_stop(vpy_tracer *tracer)
 {
+    vpy_thunks_stop();
     vpy_setprofile_unwatch();
     vpy_monitoring_stop(tracer);
 }
@@ -303,6 +305,12 @@ void vpy_turbo_test_drop(void)
     vpy_calls.monitoring_test.thread = NULL;
 }
 
+static void monitoring_give_up(void)
+{
+    vpy_monitoring_give_up();
+    vpy_thunks_give_up();
+}
+
 static size_t monitoring_hooks_in_place(void)
 {
     return vpy_tool_is_taken();
@@ -311,8 +319,9 @@ static size_t monitoring_hooks_in_place(void)
 const vpy_engine vpy_engine_monitoring = {
     .name = "monitoring",
     .init = monitoring_init,
+    .prepare = vpy_safe_thunks_prepare,
     .start = monitoring_start,
-    .give_up = vpy_monitoring_give_up,
+    .give_up = monitoring_give_up,
     .stop = monitoring_stop,
     .hooks_in_place = monitoring_hooks_in_place,
 };

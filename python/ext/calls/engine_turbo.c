@@ -10,11 +10,13 @@
 #include "calls/engine.h"
 
 #include "base/inside.h"
+#include "base/json.h"
 #include "calls/turbo_frames.h"
 #include "calls/turbo_test.h"
 #include "thunks/thunks.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- whether it is usable ----------------------------------------------- */
 
@@ -31,7 +33,7 @@ static bool is_debug_build(void)
     return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount") != NULL;
 }
 
-static const char *turbo_trouble(const vpy_options *options)
+const char *vpy_thunks_trouble(void)
 {
     /* A thunk and the definition that it replaces are two words, which only the
      * GIL changes together while threads call them (thunks/thunks.h). */
@@ -41,18 +43,23 @@ static const char *turbo_trouble(const vpy_options *options)
         return "this is a debug build of Python";
     if (!VPY_IS_PROVEN)
         return "it is not proven on this version of Python";
-    if (!vpy_frames_see_raises && options->raises)
-        return "a raise: trigger needs a trace function";
     if (vpy_part_trouble(VPY_PART_TURBO) != NULL)
         return vpy_part_trouble(VPY_PART_TURBO);
     return vpy_turbo_test();
+}
+
+static const char *turbo_trouble(const vpy_options *options)
+{
+    if (!vpy_frames_see_raises && options->raises)
+        return "a raise: trigger needs a trace function";
+    return vpy_thunks_trouble();
 }
 
 /* ---- start and stop ----------------------------------------------------- */
 
 static void turbo_prepare(const vpy_options *options)
 {
-    if (options->c_functions && !vpy_thunks_prepare())
+    if (options->c_functions && !vpy_thunks_prepare(VPY_COVERS_ALL))
         vpy_calls.tracer.message[0] =
             0; /* turbo_start() will report the failure again */
 }
@@ -69,7 +76,7 @@ static bool turbo_start(vpy_tracer *tracer)
         vpy_thunks_give_up();
         return false;
     }
-    if (tracer->options.c_functions && !vpy_thunks_start()) {
+    if (tracer->options.c_functions && !vpy_thunks_start(VPY_COVERS_ALL)) {
         vpy_frames_stop(tracer);
         return false;
     }
@@ -83,13 +90,29 @@ static void note_counts(vpy_tracer *tracer)
     char json[512];
 
     snprintf(json, sizeof json,
-             "{\"covered\": %zu, \"overflow\": %zu, \"read_only\": %zu, "
-             "\"excluded\": %zu, \"foreign\": %zu, \"freed\": %zu, "
-             "\"pauses\": %zu}",
-             counts->covered, counts->overflow, counts->read_only,
-             counts->excluded, counts->foreign, counts->freed,
-             vpy_frames_pauses());
+             "{\"covered\": %zu, \"callables\": %zu, \"overflow\": %zu, "
+             "\"read_only\": %zu, \"excluded\": %zu, \"foreign\": %zu, "
+             "\"freed\": %zu, \"pauses\": %zu}",
+             counts->covered, counts->callables, counts->overflow,
+             counts->read_only, counts->excluded, counts->foreign,
+             counts->freed, vpy_frames_pauses());
     vst_recording_set_metadata(tracer->recording, "vestige.turbo", json);
+}
+
+static void note_names(vpy_tracer *tracer)
+{
+    const vpy_thunk_counts *counts = vpy_thunks_counts();
+    char text[4 * VPY_UNCOVERED_MAX];
+    vpy_json json = {.length = 0};
+
+    vpy_json_key(&json, "read_only", 9);
+    vpy_json_string(&json, counts->read_only_names,
+                    strlen(counts->read_only_names), VPY_UNCOVERED_MAX);
+    vpy_json_key(&json, "excluded", 8);
+    vpy_json_string(&json, counts->excluded_names,
+                    strlen(counts->excluded_names), VPY_UNCOVERED_MAX);
+    snprintf(text, sizeof text, "{%.*s}", (int)json.length, json.bytes);
+    vst_recording_set_metadata(tracer->recording, "vestige.not_covered", text);
 }
 
 static void turbo_stop(vpy_tracer *tracer)
@@ -98,6 +121,7 @@ static void turbo_stop(vpy_tracer *tracer)
         vpy_thunks_stop();
     vpy_frames_stop(tracer);
     note_counts(tracer);
+    note_names(tracer);
 }
 
 static size_t turbo_hooks_in_place(void)

@@ -175,9 +175,17 @@ static inline size_t vpy_native_hash(PyMethodDef *method, PyTypeObject *owner)
  * whether the id also depends on the class of self. */
 VST_COLD vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self,
                                  bool *by_class);
-/* Gives an id, by name, to a function of the module `where`, or, if on_type, of
- * the class `where`. */
-vst_id vpy_native_define(const char *name, const char *where, bool on_type);
+/* How a call in C is named. */
+typedef enum vpy_native_kind {
+    VPY_FUNCTION_OF_MODULE,
+    VPY_METHOD_OF_OBJECT, /* where: the class */
+    VPY_METHOD_OF_CLASS,  /* called on the class itself */
+    VPY_CLASS             /* a class is called; where: its module */
+} vpy_native_kind;
+
+/* Gives an id to a name, without an object. Call with the state lock. */
+vst_id vpy_native_define(const char *name, const char *where,
+                         vpy_native_kind kind);
 
 /* The result of vpy_native_find for a function that is not in the table. */
 #define VPY_NO_SLOT UINT32_MAX
@@ -232,11 +240,28 @@ static inline vst_id vpy_native_id(PyObject *callable)
 
     if (VST_LIKELY(id != VPY_NO_SLOT))
         return id;
-    if (Py_IS_TYPE(callable, &PyFunction_Type) ||
-        Py_IS_TYPE(callable, &PyType_Type))
-        return 0;
-    return vpy_native_id_slow(callable);
+    return Py_IS_TYPE(callable, &PyFunction_Type)
+               ? 0
+               : vpy_native_id_slow(callable);
 }
+
+/* ---- other callables: callable_ids.c ------------------------------------- */
+
+int vpy_callable_ids_init(void);
+/* Forgets all ids, before a recording starts and after it has stopped. */
+void vpy_callable_ids_clear(void);
+/* As vpy_native_ids_rest. */
+void vpy_callable_ids_rest(bool (*is_out)(vst_id id));
+/* Whether calls of a class are recorded as calls of the class. Where its
+ * objects are made by functions in Python, those are recorded. */
+bool vpy_class_is_recorded(PyTypeObject *class);
+/* Whether calls of objects of a type run C code and are recorded. */
+bool vpy_type_is_called(const PyTypeObject *type);
+/* The id of a call of a class or an object, which may have VPY_LEFT_OUT; 0: it
+ * is not recorded, or by a thunk of its own. */
+vst_id vpy_callable_id(PyObject *callable);
+/* For a thunk, which keeps the id. where: the module that holds the object. */
+vst_id vpy_callable_id_found(PyObject *callable, const char *where);
 
 #pragma GCC visibility pop
 #endif

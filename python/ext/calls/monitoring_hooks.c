@@ -7,8 +7,9 @@
  *  - Calls that are open when recording starts only end: vpy_threads_announce
  * has recorded them as open. Calls in C that are open then end unseen.
  *  - A generator resumed by throw() gives PY_THROW and no PY_RESUME.
- *  - CALL fires for every callable; only C functions are recorded. For a bound
- * method around a C function, CALL names the method and C_RETURN the function.
+ *  - CALL fires for every callable; Python functions have events of their own,
+ * and callable_ids.c says which others are recorded. For a bound method around
+ * a C function, CALL names the method and C_RETURN the function.
  *
  * Any thread with the GIL; where there is none, any thread. */
 #include "calls/monitoring_hooks.h"

@@ -206,8 +206,6 @@ typedef struct description {
 
 static bool native_ids_describe(PyObject *callable, description *d)
 {
-    if (PyMethod_Check(callable))
-        callable = PyMethod_GET_FUNCTION(callable);
     if (PyCFunction_Check(callable)) {
         PyCFunctionObject *function = (PyCFunctionObject *)callable;
         *d = (description){function->m_ml, NULL, function->m_self,
@@ -255,28 +253,28 @@ static bool is_in_image(const PyMethodDef *method)
     return dladdr(method, &info) != 0;
 }
 
-/* Defines a function. A method is named by its class, or by "type" if it is
- * called on the class itself; any other function by its module. */
-static vst_id define_named(const char *method, const char *class, bool on_type,
-                           const char *module, uint32_t module_length)
+/* Defines a function or class. A method is named by its class, or by "type" if
+ * it is called on the class itself; anything else by its module. */
+static vst_id define_named(vpy_native_kind kind, const char *name,
+                           const char *where, uint32_t where_length)
 {
     char label[512];
-    vst_definition definition = {.kind = VST_DEF_NATIVE, .name = label};
+    vst_definition definition = {.kind = VST_DEF_NATIVE,
+                                 .name = label,
+                                 .file = where,
+                                 .file_len = where_length};
+    bool is_method =
+        kind == VPY_METHOD_OF_OBJECT || kind == VPY_METHOD_OF_CLASS;
     vst_id id = 0;
     int length;
 
-    if (class != NULL) {
+    if (is_method)
         length =
             snprintf(label, sizeof label, "<built-in method %s of %s object>",
-                     method, on_type ? "type" : class);
-        definition.file = class;
-        definition.file_len = (uint32_t)strlen(class);
-    } else {
-        length =
-            snprintf(label, sizeof label, "<built-in function %s>", method);
-        definition.file = module;
-        definition.file_len = module_length;
-    }
+                     name, kind == VPY_METHOD_OF_CLASS ? "type" : where);
+    else
+        length = snprintf(label, sizeof label, "<built-in %s %s>",
+                          kind == VPY_CLASS ? "type" : "function", name);
     definition.name_len =
         (uint32_t)(length < (int)sizeof label ? length : (int)sizeof label - 1);
     if (vpy_is_left_out_spin(&definition) ||
@@ -295,10 +293,14 @@ static vst_id native_ids_define(const description *d, PyTypeObject *class)
     vst_id id;
 
     if (class != NULL)
-        return define_named(d->method->ml_name, class->tp_name,
-                            d->self != NULL && PyType_Check(d->self), NULL, 0);
+        return define_named(d->self != NULL && PyType_Check(d->self)
+                                ? VPY_METHOD_OF_CLASS
+                                : VPY_METHOD_OF_OBJECT,
+                            d->method->ml_name, class->tp_name,
+                            (uint32_t)strlen(class->tp_name));
     text = vpy_text(d->module, &module, &length);
-    id = define_named(d->method->ml_name, NULL, false, module, length);
+    id = define_named(VPY_FUNCTION_OF_MODULE, d->method->ml_name, module,
+                      length);
     Py_XDECREF(text);
     return id;
 }
@@ -386,7 +388,12 @@ vst_id vpy_native_id_slow(PyObject *callable)
 {
     description d;
 
-    return native_ids_describe(callable, &d) ? native_ids_id_of(&d) : 0;
+    if (PyMethod_Check(callable))
+        callable = PyMethod_GET_FUNCTION(callable);
+    if (native_ids_describe(callable, &d))
+        return native_ids_id_of(&d);
+    return Py_IS_TYPE(callable, &PyFunction_Type) ? 0
+                                                  : vpy_callable_id(callable);
 }
 
 vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
@@ -398,12 +405,12 @@ vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
     return native_ids_id_of(&d);
 }
 
-vst_id vpy_native_define(const char *name, const char *where, bool on_type)
+vst_id vpy_native_define(const char *name, const char *where,
+                         vpy_native_kind kind)
 {
     if (state->tracer == NULL || vpy_is_finalizing())
         return 0;
-    return define_named(name, on_type ? where : NULL, on_type, where,
-                        (uint32_t)strlen(where));
+    return define_named(kind, name, where, (uint32_t)strlen(where));
 }
 
 void vpy_native_ids_rest(bool (*is_out)(vst_id id))

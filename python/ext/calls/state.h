@@ -99,6 +99,28 @@ struct vpy_native_ids_state {
     struct vpy_tracer *tracer; /* the tracer that gives ids, NULL: none */
 };
 
+/* The last id of a class or of another callable object: see callable_ids.c. */
+typedef struct vpy_callable {
+    uintptr_t subject; /* whose id it is; 0: empty */
+    PyObject *alive;   /* weak reference to it; NULL: it is never freed */
+    vst_id id;         /* 0: its calls are not recorded */
+} vpy_callable;
+
+enum { VPY_CALLABLES_KEPT = 1024 };
+
+/* callable_ids.c. Guarded by the state lock, except where a field names its
+ * guard. */
+struct vpy_callable_ids_state {
+    /* The slots of a class that defines __call__, __init__ and __new__ in
+     * Python. Written when the module is loaded. */
+    ternaryfunc python_call;
+    initproc python_init;
+    newfunc python_new;
+    destructor python_dealloc;
+    vpy_callable kept[VPY_CALLABLES_KEPT];
+    bool are_used; /* some are kept */
+};
+
 /* turbo_test.c. Guarded by the control lock. */
 struct vpy_turbo_test_state {
     int known; /* result of the test in this process, 0: not tested yet */
@@ -267,6 +289,7 @@ struct vpy_calls_state {
     struct vpy_engine_state engine;
     struct vpy_code_ids_state code_ids;
     struct vpy_native_ids_state natives;
+    struct vpy_callable_ids_state callables;
     struct vpy_lines_state lines;
     struct vpy_turbo_test_state turbo_test;
     struct vpy_budget_state budget;

@@ -82,6 +82,7 @@ static void end_parts(void)
     vpy_tasks_end();
     vpy_code_ids_end();
     vpy_native_ids_end();
+    vpy_callable_ids_clear();
     vpy_modules_end();
     set_active(NULL);
 }

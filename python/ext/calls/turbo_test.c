@@ -182,17 +182,21 @@ static bool passes_all(PyMethodDef *method, PyObject *names)
 static bool thunks_pass_all(void)
 {
     PyObject *names = Py_BuildValue("(s)", "n");
-    bool pass = names != NULL && vpy_thunks_count_for(0, false);
+    bool pass = names != NULL && vpy_thunks_count_for(0, false, VPY_COVERS_ALL);
 
     for (size_t i = 0; pass && i < FUNCTIONS; i++) {
         PyMethodDef *method = &functions[i];
         PyCFunction own = method->ml_meth;
-        const vpy_found found = {method, Py_None, VPY_OF_TYPE, "vestige"};
+        const vpy_found found = {.method = method,
+                                 .keeper = Py_None,
+                                 .owner = VPY_OF_TYPE,
+                                 .where = "vestige"};
         vpy_thunks_put(&found);
         pass = method->ml_meth != own && passes_all(method, names);
         vpy_thunks_restore();
         pass = pass && method->ml_meth == own;
     }
+    pass = pass && vpy_turbo_test_callables();
     Py_XDECREF(names);
     PyErr_Clear();
     return pass;

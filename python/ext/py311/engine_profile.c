@@ -20,7 +20,7 @@
 #include "program/triggers.h"
 #include "py311/frame_hook.h"
 #include "record/language.h"
-#include "thunks/watched_methods.h"
+#include "thunks/thunks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -395,6 +395,11 @@ static void check_thread(void)
         after_change();
 }
 
+bool vpy_profile_is_here(const PyThreadState *tstate)
+{
+    return state->placed && tstate->c_profilefunc == profile_hook;
+}
+
 /* ---- start and stop ---------------------------------------------------- */
 
 static bool profile_start(vpy_tracer *tracer)
@@ -410,6 +415,7 @@ static bool profile_start(vpy_tracer *tracer)
         watch_exceptions(t);
     }
     watch_setprofile();
+    vpy_safe_thunks_start(&tracer->options);
     return true;
 }
 
@@ -420,6 +426,7 @@ static void profile_stop(vpy_tracer *tracer)
     (void)tracer;
     if (state->interpreter == NULL)
         return;
+    vpy_thunks_stop();
     vpy_unwatch(&state->setprofile);
     vpy_unwatch(&state->enable);
     vpy_unwatch(&state->disable);
@@ -452,6 +459,8 @@ static size_t profile_hooks_in_place(void)
 
 const vpy_engine vpy_engine_profile = {
     .name = "profile",
+    .prepare = vpy_safe_thunks_prepare,
+    .give_up = vpy_thunks_give_up,
     .start = profile_start,
     .stop = profile_stop,
     .native_defined = native_defined,

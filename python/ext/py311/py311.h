@@ -68,8 +68,11 @@ extern VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL;
 
 VST_COLD void vpy_frames_catch_up_slow(PyThreadState *tstate);
 
+/* Returns whether the safe engine's hook is installed on this thread. */
+bool vpy_profile_is_here(const PyThreadState *tstate);
+
 /* Call before a C call is recorded: records the ends of open calls that ended
- * unseen. Returns false if the hook is not installed; then the call must not be
+ * unseen. Returns false if no hook is installed; then the call must not be
  * recorded. */
 static inline bool vpy_frames_catch_up(PyThreadState *tstate)
 {
@@ -80,7 +83,7 @@ static inline bool vpy_frames_catch_up(PyThreadState *tstate)
                     vpy_iframe_innermost(tstate) == t->open_top)))
         return true;
     vpy_frames_catch_up_slow(tstate);
-    return vpy_py311.place.era != 0;
+    return vpy_py311.place.era != 0 || vpy_profile_is_here(tstate);
 }
 
 /* Returns how often the hook was put back. */

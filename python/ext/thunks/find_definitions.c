@@ -62,12 +62,12 @@ static void report_method(PyMethodDef *method, PyTypeObject *type,
 
 /* Reports the definition behind a value. A static method is a staticmethod
  * object around a built-in function; pybind11 wraps its functions into instance
- * methods. */
-static void report_value(PyObject *value, found_fn *found)
+ * methods. holder: the module or type whose dictionary has the value. */
+static void report_value(PyObject *value, PyObject *holder, found_fn *found)
 {
     PyTypeObject *type = Py_TYPE(value);
 
-    if (type == &PyFunction_Type)
+    if (type == &PyFunction_Type || type == &PyType_Type)
         return;
     if (type == &PyCFunction_Type || type == &PyCMethod_Type) {
         report_function((PyCFunctionObject *)value, found);
@@ -83,12 +83,16 @@ static void report_value(PyObject *value, found_fn *found)
         PyObject *inner = vpy_wrapped_function(value);
         if (inner != NULL && PyCFunction_Check(inner))
             report_function((PyCFunctionObject *)inner, found);
+        else if (inner != NULL && Py_TYPE(inner)->tp_call != NULL)
+            vpy_find_callable(inner, holder, found);
+    } else if (type->tp_call != NULL) {
+        vpy_find_callable(value, holder, found);
     }
 }
 
 /* Reports the values of a dictionary in groups, and prefetches each group
  * first: with torch there are 130,000 values, all over the memory. */
-static void report_values(PyObject *dict, found_fn *found)
+static void report_values(PyObject *dict, PyObject *holder, found_fn *found)
 {
     PyObject *key, *values[16];
     Py_ssize_t position = 0;
@@ -101,11 +105,26 @@ static void report_values(PyObject *dict, found_fn *found)
         while (count < 16 && PyDict_Next(dict, &position, &key, &values[count]))
             __builtin_prefetch(values[count++]);
         for (size_t i = 0; i < count; i++)
-            report_value(values[i], found);
+            report_value(values[i], holder, found);
     } while (count == 16);
 }
 
 /* ---- types ------------------------------------------------------------- */
+
+/* The dictionary of a static type was made from its tables, but Cython adds
+ * functions to the dictionary. */
+static void report_added(PyObject *dict, PyTypeObject *type, found_fn *found)
+{
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+
+    while (dict != NULL && PyDict_Check(dict) &&
+           PyDict_Next(dict, &position, &key, &value))
+        if (Py_TYPE(value) != &PyMethodDescr_Type &&
+            Py_TYPE(value) != &PyWrapperDescr_Type &&
+            vpy_cython_definition(value) != NULL)
+            vpy_find_callable(value, (PyObject *)type, found);
+}
 
 static void report_type(PyTypeObject *type, found_fn *found)
 {
@@ -119,11 +138,12 @@ static void report_type(PyTypeObject *type, found_fn *found)
     for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
          m++)
         report_method(m, type, found);
-    /* The dictionary of a static type was made from its tables. */
-    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
-        return;
+    vpy_find_type_calls(type, found);
     dict = vpy_type_dict(type);
-    report_values(dict, found);
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        report_values(dict, (PyObject *)type, found);
+    else
+        report_added(dict, type, found);
     Py_XDECREF(dict);
 }
 
@@ -209,6 +229,18 @@ static PyCFunction subclasses_function(void)
                : NULL;
 }
 
+PyObject *vpy_subclasses(PyTypeObject *type)
+{
+    PyCFunction subclasses = subclasses_function();
+    PyObject *list =
+        subclasses != NULL ? subclasses((PyObject *)type, NULL) : NULL;
+
+    if (list != NULL && !PyList_Check(list))
+        Py_CLEAR(list);
+    PyErr_Clear();
+    return list;
+}
+
 static bool find_types(types *seen)
 {
     PyCFunction subclasses = subclasses_function();
@@ -237,7 +269,7 @@ static void report_module(PyObject *module, found_fn *found)
     PyObject *name;
     vpy_found it = {.keeper = module, .owner = VPY_OF_MODULE};
 
-    report_values(PyModule_GetDict(module), found);
+    report_values(PyModule_GetDict(module), module, found);
     if (definition == NULL || definition->m_methods == NULL)
         return; /* most modules are written in Python */
     name = PyModule_GetNameObject(module);
@@ -298,7 +330,7 @@ bool vpy_find_types(void (*found)(PyTypeObject *))
 
 void vpy_find_value(PyObject *value, found_fn *found)
 {
-    report_value(value, found);
+    report_value(value, NULL, found);
 }
 
 void vpy_find_methods_of(PyObject *object, found_fn *found)

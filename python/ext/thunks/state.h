@@ -19,6 +19,9 @@ enum { VPY_THUNKS = 0 };
 
 enum { VPY_CACHED_CALLS = 256 };
 
+/* A pointer to a C function, whatever its arguments. */
+typedef PyCFunction vpy_place __attribute__((may_alias));
+
 typedef struct vpy_thunk_slot {
     PyCFunction original;
     /* recording << 32 | VPY_THUNK_ bits and id; with another recording: not
@@ -34,17 +37,32 @@ typedef struct vpy_thunk_slot {
 typedef enum vpy_thunk_owner {
     VPY_OF_MODULE, /* where: the module's name */
     VPY_OF_SELF,   /* the name depends on the class of the object */
-    VPY_OF_TYPE    /* a static method; where: the class's name */
+    VPY_OF_TYPE,   /* a static method; where: the class's name */
+    /* The called class, object or Cython function has names of its own; where:
+     * the module or class that holds the callable. */
+    VPY_OF_CALLABLE,
+    VPY_OF_CALLS /* each object of a type has names of its own */
 } vpy_thunk_owner;
+
+/* Which pointers are replaced: turbo replaces all. */
+typedef enum vpy_thunk_covers {
+    VPY_COVERS_OBJECTS = 1,   /* vectorcall pointers of objects */
+    VPY_COVERS_CALLABLES = 2, /* calls of classes and of types' objects */
+    VPY_COVERS_FUNCTIONS = 4, /* functions of definitions */
+    VPY_COVERS_ALL = 7
+} vpy_thunk_covers;
 
 /* Facts that only some calls need. */
 typedef struct vpy_thunk_about {
-    PyMethodDef *method;
-    /* weak reference to the object that keeps a freeable definition alive */
+    vpy_place *place;    /* the pointer in whose place the thunk is */
+    PyMethodDef *method; /* the definition whose pointer it is, or NULL */
+    /* weak reference to the object that keeps a freeable place alive */
     PyObject *keeper;
     char *where; /* name of its module or class; "" if not needed */
     vpy_thunk_owner owner;
     bool in_image;
+    bool is_object;      /* an object's, whose end vpy_object_watch sees */
+    bool had_vectorcall; /* see type_calls.c */
     bool patched;
     /* patched, but a budget makes callers call the function directly for a
      * time */
@@ -52,15 +70,21 @@ typedef struct vpy_thunk_about {
     uint32_t is; /* VPY_THUNK_IMPORTS, VPY_THUNK_CACHED or 0 */
 } vpy_thunk_about;
 
+enum { VPY_UNCOVERED_MAX = 400 };
+
 /* Counts of the recording in progress, or of the last one. */
 typedef struct vpy_thunk_counts {
     size_t covered;   /* definitions that are called through a thunk */
-    size_t overflow;  /* definitions without a thunk, because none was free */
-    size_t read_only; /* definitions in memory that may not be written */
+    size_t callables; /* classes, objects and types with a thunk */
+    size_t overflow;  /* places without a thunk, because none was free */
+    size_t read_only; /* places in memory that may not be written */
     /* definitions whose address the interpreter or a module compares */
     size_t excluded;
-    size_t foreign; /* definitions whose pointer other code has replaced */
-    size_t freed;   /* definitions that were covered and then freed */
+    size_t foreign; /* places whose pointer other code has replaced */
+    size_t freed;   /* places that were covered and then freed */
+    /* The first names of the two kinds. */
+    char read_only_names[VPY_UNCOVERED_MAX];
+    char excluded_names[VPY_UNCOVERED_MAX];
 } vpy_thunk_counts;
 
 /* thunk_slots.c. Guarded by the GIL, except where a field names its guard. */
@@ -73,8 +97,9 @@ struct vpy_thunk_slots_state {
     uint32_t used;
     uint32_t recording;
     uint32_t counted_for; /* the recording that the counts began with */
+    unsigned covers;      /* a bit for each of vpy_thunk_covers */
     vpy_thunk_counts counts;
-    /* table of entries: which slot a definition has */
+    /* table of entries: which slot a place has */
     struct vpy_thunk_entry *entries;
     size_t entries_mask, entries_used;
 };
@@ -135,6 +160,20 @@ struct vpy_cached_callables_state {
 };
 #endif
 
+enum { VPY_WATCHED_TYPES = 64 };
+
+/* type_calls.c and object_calls.c. Guarded by the GIL. A type stays in its
+ * list: objects of a class that was made meanwhile may go on calling us. */
+struct vpy_callables_state {
+    struct vpy_watched_type {
+        PyTypeObject *type; /* borrowed */
+        PyObject *alive;    /* weak reference; NULL: not watched now */
+        destructor dealloc; /* its own */
+        descrgetfunc get;   /* its own, or NULL */
+    } watched[VPY_WATCHED_TYPES];
+    size_t watched_count;
+};
+
 /* compiled_code.c. Guarded by the GIL. */
 struct vpy_compiled_code_state {
     int is_compiling; /* 1 or 0; -1: not known yet */
@@ -155,6 +194,7 @@ struct vpy_thunks_state {
     struct vpy_cached_callables_state cached;
 #endif
     struct vpy_compiled_code_state compiled;
+    struct vpy_callables_state callables;
     struct vpy_watched_state watched;
 };
 

@@ -1,5 +1,5 @@
-/* Gives each definition a thunk and its slot, and puts thunks in place and
- * removes them.
+/* Gives each pointer, of a definition or of a class or object that is called in
+ * C, a thunk and its slot, and puts thunks in place and removes them.
  *
  * A definition in an image keeps its slot for the life of the process: other
  * code may have read the thunk's address from it and may still call the thunk,
@@ -11,6 +11,8 @@
  * were stored before the thunk's address. */
 #include "thunks/thunks.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,22 +25,32 @@ PyCFunction vpy_thunk_original(PyCFunction function)
     return number < VPY_THUNKS ? state->slots[number].original : function;
 }
 
+PyCFunction vpy_thunk_of(const vpy_thunk_about *about)
+{
+    return vpy_thunk((uint32_t)(about - state->abouts));
+}
+
+bool vpy_thunks_cover_functions(void)
+{
+    return (state->covers & VPY_COVERS_FUNCTIONS) != 0;
+}
+
 /* ---- which slot a definition has --------------------------------------- */
 
 enum { READ_ONLY = VPY_THUNKS + 1, EXCLUDED, OVERFLOW };
 
 typedef struct vpy_thunk_entry {
-    PyMethodDef *method; /* NULL: the entry is empty */
-    /* number of the definition's slot, or why it has none */
+    vpy_place *place; /* NULL: the entry is empty */
+    /* number of the place's slot, or why the place has none */
     uint32_t number;
-    uint32_t counted; /* the recording in whose counts the definition is */
+    uint32_t counted; /* the recording in whose counts the place is */
 } entry;
 
-static entry *slots_entry_of(entry *table, size_t mask, PyMethodDef *method)
+static entry *slots_entry_of(entry *table, size_t mask, vpy_place *place)
 {
-    size_t i = ((uintptr_t)method >> 5 ^ (uintptr_t)method >> 14) & mask;
+    size_t i = ((uintptr_t)place >> 5 ^ (uintptr_t)place >> 14) & mask;
 
-    while (table[i].method != NULL && table[i].method != method)
+    while (table[i].place != NULL && table[i].place != place)
         i = (i + 1) & mask;
     return &table[i];
 }
@@ -55,8 +67,8 @@ static bool slots_make_room(void)
     if (table == NULL)
         return false;
     for (size_t i = 0; state->entries != NULL && i <= state->entries_mask; i++)
-        if (state->entries[i].method != NULL)
-            *slots_entry_of(table, mask, state->entries[i].method) =
+        if (state->entries[i].place != NULL)
+            *slots_entry_of(table, mask, state->entries[i].place) =
                 state->entries[i];
     free(state->entries);
     state->entries = table;
@@ -64,80 +76,13 @@ static bool slots_make_room(void)
     return true;
 }
 
-#if VPY_COMPARES_WITH_SLOTS
-static bool slots_holds(const void *structure, size_t size,
-                        PyCFunction function)
-{
-    for (size_t i = 0; structure != NULL && i < size; i += sizeof function)
-        if (memcmp((const char *)structure + i, &function, sizeof function) ==
-            0)
-            return true;
-    return false;
-}
-
-static bool is_slot_of(const PyTypeObject *type, PyCFunction function)
-{
-    return slots_holds(type, sizeof *type, function) ||
-           slots_holds(type->tp_as_async, sizeof *type->tp_as_async,
-                       function) ||
-           slots_holds(type->tp_as_number, sizeof *type->tp_as_number,
-                       function) ||
-           slots_holds(type->tp_as_sequence, sizeof *type->tp_as_sequence,
-                       function) ||
-           slots_holds(type->tp_as_mapping, sizeof *type->tp_as_mapping,
-                       function);
-}
-#endif
-
-/* Returns whether a method's function is also in a slot of its class, like the
- * function of dict.__getitem__. A subclass inherits the slot only while the two
- * are equal, and a class that was made while they were not stays slow. */
-static bool is_compared_with_slot(const vpy_found *f)
-{
-#if VPY_COMPARES_WITH_SLOTS
-    PyObject *keeper = f->keeper;
-    const PyTypeObject *type = NULL;
-
-    if (!(f->method->ml_flags & METH_COEXIST))
-        return false;
-    if (PyType_Check(keeper))
-        type = (PyTypeObject *)keeper;
-    else if (PyCFunction_Check(keeper) && PyCFunction_GET_SELF(keeper) != NULL)
-        type = Py_TYPE(PyCFunction_GET_SELF(keeper)); /* may be a subclass */
-    for (; type != NULL; type = type->tp_base)
-        if (is_slot_of(type, f->method->ml_meth))
-            return true;
-#else
-    (void)f;
-#endif
-    return false;
-}
-
-/* Returns whether the interpreter or its modules compare the address of the
- * function. */
-static bool is_excluded(const vpy_found *f)
-{
-    const char *name = f->method->ml_name;
-    const char *where = f->where != NULL ? f->where : "";
-
-    if (strcmp(name, "__new__") == 0)
-        return true;
-    if (strcmp(name, "__getstate__") == 0)
-        return f->keeper == (PyObject *)&PyBaseObject_Type;
-    if (strncmp(name, "encode_basestring", 17) == 0)
-        return strcmp(where, "_json") == 0;
-    if (strncmp(name, "persistent_", 11) == 0)
-        return strncmp(where, "_pickle.", 8) == 0;
-    if (is_compared_with_slot(f))
-        return true;
-    return f->owner == VPY_OF_MODULE && strncmp(where, "vestige.", 8) == 0;
-}
-
 static uint32_t what_it_is(const vpy_found *f)
 {
     static const char *const names[] = {"create_dynamic", "exec_dynamic",
                                         "create_builtin", "exec_builtin"};
 
+    if (f->method == NULL)
+        return 0;
     if (vpy_is_cached_callable(f->method))
         return VPY_THUNK_CACHED;
     if (f->owner != VPY_OF_MODULE || strcmp(f->where, "_imp") != 0)
@@ -163,6 +108,11 @@ static char *copy_of_where(const vpy_found *f, bool in_image)
     return strdup(text);
 }
 
+static vpy_place *place_of(const vpy_found *f)
+{
+    return f->method != NULL ? &f->method->ml_meth : f->place;
+}
+
 static uint32_t slots_new_slot(const vpy_found *f, bool in_image)
 {
     vpy_thunk_about *k = &state->abouts[state->used];
@@ -173,13 +123,17 @@ static uint32_t slots_new_slot(const vpy_found *f, bool in_image)
     where = copy_of_where(f, in_image);
     if (where == NULL)
         return OVERFLOW;
-    *k = (vpy_thunk_about){.method = f->method,
+    *k = (vpy_thunk_about){.place = place_of(f),
+                           .method = f->method,
                            .where = where,
                            .owner = f->owner,
                            .in_image = in_image,
+                           .is_object = f->owner == VPY_OF_CALLABLE &&
+                                        f->method == NULL &&
+                                        !PyType_Check(f->keeper),
                            .is = what_it_is(f)};
-    state->slots[state->used] = (vpy_thunk_slot){.original = f->method->ml_meth,
-                                                 .value = VPY_THUNK_UNNAMED};
+    state->slots[state->used] =
+        (vpy_thunk_slot){.original = *place_of(f), .value = VPY_THUNK_UNNAMED};
     return state->used++;
 }
 
@@ -187,22 +141,41 @@ static uint32_t number_for(const vpy_found *f)
 {
     vpy_table_memory memory;
 
-    if (is_excluded(f))
+    if (vpy_is_compared(f))
         return EXCLUDED;
-    memory = vpy_table_memory_of(f->method);
+    memory = vpy_table_memory_of(place_of(f));
     return memory.writable ? slots_new_slot(f, memory.in_image) : READ_ONLY;
 }
 
 /* ---- putting thunks in place ------------------------------------------- */
 
-static void slots_count(uint32_t number)
+static void note_name(char names[VPY_UNCOVERED_MAX], const vpy_found *f)
 {
-    if (number == READ_ONLY)
+    const char *name =
+        f->method != NULL ? f->method->ml_name : Py_TYPE(f->keeper)->tp_name;
+    const char *where = f->where != NULL ? f->where : "";
+    size_t used = strlen(names);
+    size_t needs = strlen(where) + strlen(name) + sizeof ".,  ...";
+
+    if (used + needs < VPY_UNCOVERED_MAX)
+        snprintf(names + used, VPY_UNCOVERED_MAX - used, "%s%s%s%s",
+                 used ? ", " : "", where, where[0] ? "." : "", name);
+    else if (used && names[used - 1] != '.')
+        snprintf(names + used, VPY_UNCOVERED_MAX - used, " ...");
+}
+
+static void slots_count(uint32_t number, const vpy_found *f)
+{
+    if (number == READ_ONLY) {
         state->counts.read_only++;
-    else if (number == EXCLUDED)
+        note_name(state->counts.read_only_names, f);
+    } else if (number == EXCLUDED) {
         state->counts.excluded++;
-    else if (number == OVERFLOW)
+        if (strcmp(f->method->ml_name, "__new__") != 0 && !vpy_is_our_own(f))
+            note_name(state->counts.excluded_names, f);
+    } else if (number == OVERFLOW) {
         state->counts.overflow++;
+    }
 }
 
 /* Keeps a weak reference to the object that the definition belongs to. A type
@@ -212,6 +185,8 @@ static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
 {
     if (k->in_image)
         return true;
+    if (k->is_object)
+        return vpy_object_watch(Py_TYPE(keeper));
     if (k->keeper != NULL && !PyType_Check(keeper) &&
         !vpy_weakref_is_dead(k->keeper))
         return true;
@@ -231,7 +206,8 @@ static uint32_t slot_again(entry *at, const vpy_found *f)
     vpy_thunk_about *k = &state->abouts[at->number];
     char *where;
 
-    if (state->slots[at->number].original != f->method->ml_meth)
+    if (state->slots[at->number].original != *place_of(f) ||
+        k->method != f->method)
         return slots_new_slot(f, false);
     where = strdup(f->owner == VPY_OF_SELF || f->where == NULL ? "" : f->where);
     if (where == NULL)
@@ -245,59 +221,86 @@ static uint32_t slot_again(entry *at, const vpy_found *f)
     return at->number;
 }
 
+/* Functions that import are covered by every engine, to find what they
+ * bring. */
+static bool is_wanted(const vpy_found *f)
+{
+    bool is_callable = f->owner == VPY_OF_CALLABLE || f->owner == VPY_OF_CALLS;
+    unsigned covers = VPY_COVERS_CALLABLES;
+
+    if (*place_of(f) == NULL ||
+        (f->method != NULL && f->method->ml_name == NULL))
+        return false;
+    if (!is_callable)
+        return vpy_thunks_cover_functions() ||
+               what_it_is(f) == VPY_THUNK_IMPORTS;
+    if (f->method == NULL && !PyType_Check(f->keeper))
+        covers = VPY_COVERS_OBJECTS;
+    return (state->covers & covers) != 0;
+}
+
+static void slots_put(entry *at, const vpy_found *f)
+{
+    vpy_thunk_about *k = &state->abouts[at->number];
+
+    if (state->slots[at->number].original != *k->place) {
+        state->counts.foreign += at->counted != state->counted_for;
+        return;
+    }
+    if (!hold_keeper(k, f->keeper))
+        return;
+    if (!k->patched && k->method != NULL)
+        state->counts.covered++;
+    else if (!k->patched)
+        state->counts.callables++;
+    k->patched = true;
+    k->rests = false;
+    /* Behind its slot; pairs with the fence in call_other. */
+    __atomic_store_n(k->place, vpy_thunk(at->number), __ATOMIC_RELEASE);
+    if (k->owner == VPY_OF_CALLS)
+        vpy_type_calls_put(k, (PyTypeObject *)f->keeper);
+}
+
 void vpy_thunks_put(const vpy_found *f)
 {
-    PyMethodDef *method = f->method;
+    vpy_place *place = place_of(f);
     bool is_new;
     entry *at;
 
-    if (method->ml_meth == NULL || method->ml_name == NULL ||
-        !slots_make_room())
+    if (!is_wanted(f) || !slots_make_room())
         return;
-    at = slots_entry_of(state->entries, state->entries_mask, method);
-    is_new = at->method == NULL;
-    if (!is_new && at->number < VPY_THUNKS &&
-        method->ml_meth == vpy_thunk(at->number)) {
+    at = slots_entry_of(state->entries, state->entries_mask, place);
+    is_new = at->place == NULL;
+    if (!is_new && at->number < VPY_THUNKS && *place == vpy_thunk(at->number)) {
         hold_keeper(&state->abouts[at->number], f->keeper);
         return;
     }
     if (!is_new && at->number < VPY_THUNKS && state->abouts[at->number].rests &&
-        method->ml_meth == state->slots[at->number].original)
+        *place == state->slots[at->number].original)
         return;
-    if (vpy_thunk_number(method->ml_meth) < VPY_THUNKS)
-        return; /* a copy of a definition that has a thunk already */
+    if (vpy_thunk_number(*place) < VPY_THUNKS)
+        return; /* a copy of a pointer that has a thunk already */
     if (is_new) {
-        *at = (entry){.method = method, .number = number_for(f)};
+        *at = (entry){.place = place, .number = number_for(f)};
         state->entries_used++;
     } else if (at->number < VPY_THUNKS && !state->abouts[at->number].in_image) {
         at->number = slot_again(at, f);
     }
     if (at->counted != state->counted_for)
-        slots_count(at->number);
-    if (at->number < VPY_THUNKS) {
-        vpy_thunk_about *k = &state->abouts[at->number];
-        if (state->slots[at->number].original != method->ml_meth) {
-            state->counts.foreign += at->counted != state->counted_for;
-        } else if (hold_keeper(k, f->keeper)) {
-            state->counts.covered += !k->patched;
-            k->patched = true;
-            k->rests = false;
-            /* Stored after the slot; pairs with the fence in call_other. */
-            __atomic_store_n(&method->ml_meth, vpy_thunk(at->number),
-                             __ATOMIC_RELEASE);
-        }
-    }
+        slots_count(at->number, f);
+    if (at->number < VPY_THUNKS)
+        slots_put(at, f);
     at->counted = state->counted_for;
 }
 
 void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to)
 {
-    const entry *at =
-        state->entries != NULL
-            ? slots_entry_of(state->entries, state->entries_mask, method)
-            : NULL;
+    const entry *at = state->entries != NULL
+                          ? slots_entry_of(state->entries, state->entries_mask,
+                                           (vpy_place *)&method->ml_meth)
+                          : NULL;
 
-    if (at != NULL && at->method != NULL && at->number < VPY_THUNKS &&
+    if (at != NULL && at->place != NULL && at->number < VPY_THUNKS &&
         state->slots[at->number].original == from)
         __atomic_store_n(&state->slots[at->number].original, to,
                          __ATOMIC_RELEASE);
@@ -311,8 +314,31 @@ void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to)
 
 bool vpy_thunk_is_alive(const vpy_thunk_about *k)
 {
-    return k->in_image ||
+    return k->in_image || (k->is_object && k->patched) ||
            (k->keeper != NULL && !vpy_weakref_is_dead(k->keeper));
+}
+
+static PyTypeObject *type_of_place(vpy_place *call_slot)
+{
+    return (PyTypeObject *)((char *)call_slot -
+                            offsetof(PyTypeObject, tp_call));
+}
+
+/* The object at this place is being freed. */
+void vpy_thunks_forget(vpy_place *place)
+{
+    const entry *at =
+        state->entries != NULL
+            ? slots_entry_of(state->entries, state->entries_mask, place)
+            : NULL;
+
+    if (at == NULL || at->place == NULL || at->number >= VPY_THUNKS ||
+        !state->abouts[at->number].patched)
+        return;
+    if (*place == vpy_thunk(at->number))
+        *place = state->slots[at->number].original;
+    state->abouts[at->number].patched = state->abouts[at->number].rests = false;
+    state->counts.freed++;
 }
 
 static void slots_restore(uint32_t number)
@@ -321,16 +347,19 @@ static void slots_restore(uint32_t number)
 
     if (!k->patched)
         return;
-    k->patched = false;
-    if (!vpy_thunk_is_alive(k))
+    if (!vpy_thunk_is_alive(k)) {
         state->counts.freed++;
-    else if (k->rests)
+    } else if (k->rests) {
         k->rests = false;
-    else if (k->method->ml_meth == vpy_thunk(number))
-        __atomic_store_n(&k->method->ml_meth, state->slots[number].original,
+    } else if (*k->place == vpy_thunk(number)) {
+        __atomic_store_n(k->place, state->slots[number].original,
                          __ATOMIC_RELEASE);
-    else
+        if (k->owner == VPY_OF_CALLS)
+            vpy_type_calls_restore(k, type_of_place(k->place));
+    } else {
         state->counts.foreign++;
+    }
+    k->patched = false;
     Py_CLEAR(k->keeper);
 }
 
@@ -342,10 +371,10 @@ static bool set_rest(uint32_t number, bool rests)
     PyCFunction from = rests ? vpy_thunk(number) : original;
 
     if (k->rests == rests || !k->patched || !vpy_thunk_is_alive(k) ||
-        k->method->ml_meth != from)
+        *k->place != from)
         return false;
     k->rests = rests;
-    __atomic_store_n(&k->method->ml_meth, rests ? original : vpy_thunk(number),
+    __atomic_store_n(k->place, rests ? original : vpy_thunk(number),
                      __ATOMIC_RELEASE);
     return true;
 }
@@ -371,6 +400,7 @@ void vpy_thunks_restore(void)
 
     for (uint32_t i = 0; i < state->used; i++)
         slots_restore(i);
+    vpy_objects_unwatch();
     vpy_young_objects_set(young);
 }
 
@@ -380,15 +410,16 @@ size_t vpy_thunks_in_place(void)
 
     for (uint32_t i = 0; i < state->used; i++)
         in_place += vpy_thunk_is_alive(&state->abouts[i]) &&
-                    state->abouts[i].method->ml_meth == vpy_thunk(i);
+                    *state->abouts[i].place == vpy_thunk(i);
     return in_place;
 }
 
 /* ---- counts ------------------------------------------------------------ */
 
-bool vpy_thunks_count_for(uint32_t number, bool goes_on)
+bool vpy_thunks_count_for(uint32_t number, bool goes_on, unsigned covers)
 {
     state->recording = number;
+    state->covers = covers;
     if (!goes_on) {
         state->counted_for = number;
         state->counts = (vpy_thunk_counts){0};

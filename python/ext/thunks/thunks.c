@@ -113,6 +113,14 @@ static VST_COLD vst_id id_by_class(uint32_t number, PyObject *self,
     return id;
 }
 
+static vpy_native_kind kind_of(vpy_thunk_owner owner)
+{
+    if (owner == VPY_OF_TYPE)
+        return VPY_METHOD_OF_CLASS;
+    return owner == VPY_OF_CALLABLE ? VPY_METHOD_OF_OBJECT
+                                    : VPY_FUNCTION_OF_MODULE;
+}
+
 static VST_COLD uint64_t thunks_define(uint32_t number, PyObject *self)
 {
     const vpy_thunk_about *k = &vpy_thunks.slots.abouts[number];
@@ -123,13 +131,16 @@ static VST_COLD uint64_t thunks_define(uint32_t number, PyObject *self)
     /* Other code kept the thunk's address after the definition was freed. */
     if (!vpy_thunk_is_alive(k))
         return state->recording;
-    if (k->owner == VPY_OF_SELF && self != NULL) {
+    if (k->owner == VPY_OF_CALLABLE &&
+        (k->method == NULL ||
+         (self != NULL && vpy_cython_definition(self) == k->method))) {
+        id = vpy_callable_id_found(self, k->where);
+    } else if (k->owner == VPY_OF_SELF && self != NULL) {
         id = id_by_class(number, self, &by_class);
     } else {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
-        id = vpy_native_define(k->method->ml_name, k->where,
-                               k->owner == VPY_OF_TYPE);
+        id = vpy_native_define(k->method->ml_name, k->where, kind_of(k->owner));
         PyErr_Restore(type, value, traceback);
     }
     if (by_class)
@@ -189,6 +200,25 @@ static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
 
 static void after_import(PyObject *module);
 
+#if VPY_CALLS_OF_C_ARE_FEW
+/* Calls an object that the interpreter would call by the object's own pointer.
+ * A call by the type takes a level of the recursion limit, which is given back
+ * meanwhile. */
+static PyObject *call_without_level(const vpy_thunk_slot *s, words w, vst_id id,
+                                    PyThreadState *tstate)
+{
+    bool is_recorded = vpy_is_plain(id) && vpy_frames_catch_up(tstate) &&
+                       caller_is_recorded(tstate);
+    int *left = vpy_c_recursion_left(tstate);
+    PyObject *result;
+
+    ++*left;
+    result = is_recorded ? record(s, w, state->recording, id) : forward(s, w);
+    --*left;
+    return result;
+}
+#endif
+
 /* Calls a function that imports: the C functions of the imported module get
  * thunks, even if the caller is not recorded. */
 static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
@@ -205,6 +235,25 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
     if (result != NULL && state->recording == in)
         after_import(!PyModule_Check(result) && has_argument ? w.b : result);
     return result;
+}
+
+/* Handles a call by the slot of a type: the called object has the id. */
+static VST_NOINLINE VST_HOT PyObject *call_by_type(PyObject *a, PyObject *b,
+                                                   PyObject *c, uint32_t number)
+{
+    const vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
+    PyThreadState *tstate = vpy_thread_state();
+    vst_id id = vpy_callable_id(a);
+    words w = {a, b, c, NULL, NULL};
+
+#if VPY_CALLS_OF_C_ARE_FEW
+    if (vpy_thunks.slots.abouts[number].had_vectorcall)
+        return call_without_level(s, w, id, tstate);
+#endif
+    if (!vpy_is_plain(id) || !vpy_frames_catch_up(tstate) ||
+        !caller_is_recorded(tstate))
+        return forward(s, w);
+    return record(s, w, state->recording, id);
 }
 
 /* Handles less common calls: the id must be found, the function imports, or
@@ -229,7 +278,10 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         return forward(s, w);
     }
-    if (vpy_frames_catch_up(tstate) && caller_is_recorded(tstate))
+    if (vpy_thunks.slots.abouts[number].owner == VPY_OF_CALLS)
+        return call_by_type(a, b, c, number);
+    if ((!imports || vpy_thunks_cover_functions()) &&
+        vpy_frames_catch_up(tstate) && caller_is_recorded(tstate))
         id = id_anew(number, tstate, w.a);
     if (imports)
         return call_import(number, w, in, id);
@@ -338,16 +390,23 @@ void vpy_thunks_pass_on(bool does)
     state->passes_on = does;
 }
 
+bool vpy_thunks_are_mine(void)
+{
+    const PyThreadState *tstate = vpy_thread_state();
+
+    return tstate != NULL && tstate->interp == state->interpreter;
+}
+
 bool vpy_thunks_are_passed_on(void)
 {
     return state->passes_on;
 }
 
-bool vpy_thunks_prepare(void)
+bool vpy_thunks_prepare(unsigned covers)
 {
     state->recordings += state->recordings + 1 ? 1 : 2; /* never 0 */
     if (VPY_THUNKS == 0 ||
-        !vpy_thunks_count_for(state->recordings, state->is_ready)) {
+        !vpy_thunks_count_for(state->recordings, state->is_ready, covers)) {
         snprintf(vpy_calls.tracer.message, sizeof vpy_calls.tracer.message,
                  "%s",
                  VPY_THUNKS ? "no memory for the C functions"
@@ -361,18 +420,20 @@ bool vpy_thunks_prepare(void)
         return true;
     }
     state->interpreter = PyThreadState_Get()->interp;
-    vpy_function_identity_keep(VPY_FOR_THUNKS);
+    if (covers & VPY_COVERS_FUNCTIONS)
+        vpy_function_identity_keep(VPY_FOR_THUNKS);
     thunks_walk();
     state->is_ready = true;
     return true;
 }
 
-bool vpy_thunks_start(void)
+bool vpy_thunks_start(unsigned covers)
 {
-    if (!state->is_ready && !vpy_thunks_prepare())
+    if (!state->is_ready && !vpy_thunks_prepare(covers))
         return false;
     state->is_ready = false;
-    vpy_cached_callables_hide();
+    if (covers & VPY_COVERS_FUNCTIONS)
+        vpy_cached_callables_hide();
     __atomic_store_n(&state->recording, (uint64_t)state->recordings << 32,
                      __ATOMIC_RELAXED);
     return true;
@@ -380,11 +441,17 @@ bool vpy_thunks_start(void)
 
 void vpy_thunks_stop(void)
 {
+    bool has_functions = vpy_thunks_cover_functions();
+
+    if (!state->recording && !state->is_ready)
+        return;
     __atomic_store_n(&state->recording, 0, __ATOMIC_RELAXED);
     state->is_ready = state->passes_on;
     if (state->passes_on)
         return;
     vpy_thunks_restore();
+    if (!has_functions)
+        return;
     vpy_compiled_code_drop();
     vpy_cached_callables_show();
     vpy_function_identity_release(VPY_FOR_THUNKS);

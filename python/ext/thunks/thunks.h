@@ -1,12 +1,18 @@
 /* thunks/ records calls of C functions for the turbo engine: while recording,
  * PyMethodDef.ml_meth of every C function holds the address of one of our
- * thunks. calls/engine_turbo.c starts and stops the recording.
+ * thunks. calls/engine_turbo.c starts and stops the recording. The pointers by
+ * which classes and other objects are called in C hold thunks, too; the safe
+ * engine uses these where the interpreter does not report a call.
  *
  * - thunks.c what a call through a thunk does
  * - thunk_slots.c which thunk belongs to which definition
  * - thunk_table.c the thunks
  * - find_definitions.c finds the definitions
+ * - find_callables.c finds what else is called in C
+ * - compared_functions.c knows which must keep their address
  * - definition_memory.c knows which of them may be written
+ * - type_calls.c does the rest for the call slots of types
+ * - object_calls.c does the same for vectorcall pointers of objects
  * - function_identity.c keeps functions equal to themselves
  * - cached_callables.c makes the interpreter call len and its like
  * - compiled_code.c makes the JIT call what stands in a definition now
@@ -19,13 +25,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Puts a thunk in front of every C function that can be found, which takes
- * time. Returns false with vpy_calls.tracer.message set. */
-bool vpy_thunks_prepare(void);
-/* From now on calls through thunks are recorded; C functions of modules that
- * are imported later get thunks too. Prepares first if that was not done.
- * Returns false with vpy_calls.tracer.message set. */
-bool vpy_thunks_start(void);
+/* Puts a thunk in front of everything that is covered (vpy_thunk_covers) and
+ * can be found, which takes time. Returns false with vpy_calls.tracer.message
+ * set. */
+bool vpy_thunks_prepare(unsigned covers);
+/* From now on calls through thunks are recorded; modules that are imported
+ * later get thunks too. Prepares first if that was not done. Returns false with
+ * vpy_calls.tracer.message set. */
+bool vpy_thunks_start(unsigned covers);
 /* Removes thunks that were prepared, if nothing was started. */
 void vpy_thunks_give_up(void);
 /* While true, stopping leaves all changes in place, because finding every C
@@ -38,8 +45,10 @@ bool vpy_thunks_are_passed_on(void);
  * records nothing. */
 void vpy_thunks_stop(void);
 const vpy_thunk_counts *vpy_thunks_counts(void);
-/* Returns how many C functions have a thunk now. */
+/* Returns how many pointers hold a thunk now. */
 size_t vpy_thunks_in_place(void);
+/* Returns whether the calling thread belongs to the recorded interpreter. */
+bool vpy_thunks_are_mine(void);
 /* For a budget: removes the thunks of functions for which is_out(id) returns
  * true, and puts the others back. */
 void vpy_thunks_rest(bool (*is_out)(vst_id id));
@@ -64,11 +73,12 @@ PyObject *vpy_thunk_call(PyObject *a, PyObject *b, PyObject *c, PyObject *d,
 /* ---- find_definitions.c ------------------------------------------------- */
 
 typedef struct vpy_found {
-    PyMethodDef *method;
-    /* borrowed: the definition exists as long as this object */
+    PyMethodDef *method; /* NULL: another pointer than a definition's */
+    /* borrowed: the pointer exists as long as this object */
     PyObject *keeper;
     vpy_thunk_owner owner;
     const char *where;
+    vpy_place *place; /* the pointer, if there is no method */
 } vpy_found;
 
 /* Calls `found` for every definition of all modules and types, for some of them
@@ -81,6 +91,37 @@ void vpy_find_methods_of(PyObject *object, void (*found)(const vpy_found *));
 /* Calls `found` for the definition behind a value, if the value is a C function
  * or a descriptor. */
 void vpy_find_value(PyObject *value, void (*found)(const vpy_found *));
+/* The classes made of a class: a list, or NULL. Sets no error. */
+PyObject *vpy_subclasses(PyTypeObject *type);
+
+/* ---- find_callables.c ---------------------------------------------------- */
+
+/* The pointers of a type: of calls of its objects, and of the class itself. */
+void vpy_find_type_calls(PyTypeObject *type, void (*found)(const vpy_found *));
+/* What is found of an object that is called in C. holder: the module or type in
+ * whose dictionary it is. */
+void vpy_find_callable(PyObject *value, PyObject *holder,
+                       void (*found)(const vpy_found *));
+/* The definition of a function that Cython made, else NULL. */
+PyMethodDef *vpy_cython_definition(PyObject *object);
+
+/* ---- type_calls.c -------------------------------------------------------- */
+
+/* The thunk of a type's call slot was put in place, or is to be removed:
+ * classes that inherited the slot follow. */
+void vpy_type_calls_put(vpy_thunk_about *about, PyTypeObject *type);
+void vpy_type_calls_restore(vpy_thunk_about *about, PyTypeObject *type);
+
+/* ---- object_calls.c ------------------------------------------------------- */
+
+/* Whether an object is called through a thunk of its own. */
+bool vpy_object_has_thunk(PyObject *object);
+/* From now on the thunk of an object of this type is forgotten when the object
+ * is freed. False: that cannot be seen. */
+bool vpy_object_watch(PyTypeObject *type);
+/* Puts thunks in front of the functions that descriptors of this type make. */
+void vpy_descriptors_watch(PyTypeObject *type);
+void vpy_objects_unwatch(void); /* all */
 
 /* ---- thunk_slots.c ----------------------------------------------------- */
 
@@ -100,16 +141,27 @@ void vpy_find_value(PyObject *value, void (*found)(const vpy_found *));
  * itself. */
 PyCFunction vpy_thunk_original(PyCFunction function);
 /* Begins to count for a recording. goes_on: adds to the counts of the recording
- * before. Returns false if memory ran out. */
-bool vpy_thunks_count_for(uint32_t number, bool goes_on);
+ * before. covers: a bit for each of vpy_thunk_covers. Returns false if memory
+ * ran out. */
+bool vpy_thunks_count_for(uint32_t number, bool goes_on, unsigned covers);
 /* Replaces the function of a definition, behind its thunk if it has one. Does
  * nothing if the definition has another function than `from`. */
 void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to);
 /* Puts a thunk in front of a definition, if possible. */
 void vpy_thunks_put(const vpy_found *found);
+/* A pointer is about to go with its object. */
+void vpy_thunks_forget(vpy_place *place);
 void vpy_thunks_restore(void); /* all */
-/* Returns whether the definition still exists, so that it can be read. */
+/* Returns whether the place still exists, so that it can be read. */
 bool vpy_thunk_is_alive(const vpy_thunk_about *about);
+PyCFunction vpy_thunk_of(const vpy_thunk_about *about);
+bool vpy_thunks_cover_functions(void);
+
+/* ---- compared_functions.c ------------------------------------------------ */
+
+/* Whether a function must keep its address, or is one of ours. */
+bool vpy_is_compared(const vpy_found *found);
+bool vpy_is_our_own(const vpy_found *found);
 
 /* ---- definition_memory.c ------------------------------------------------ */
 

@@ -87,6 +87,8 @@ INSTEAD = {
     "arguments": "arguments of calls and names of modules are not recorded",
     "bottom": "stacks of programs contain the command's frames",
     "exits": "after os._exit a trace ends as after a crash",
+    "array operators": "operators of numpy's arrays have no span",
+    "callables": "calls of classes and of objects that are no functions have no span",
     "collector": "vestige's objects count for the program's garbage collections",
 }
 
@@ -249,8 +251,16 @@ def _turbo(metadata: dict[str, Any]) -> dict[str, str]:
     counts = metadata.get("vestige.turbo")
     if counts is None:
         return {}
-    left_out = [f"{counts[name]:,} {why}" for name, why in LEFT_OUT.items() if counts.get(name)]
-    text = f"{plural(counts.get('covered', 0), 'C function')} covered; left out: {', '.join(left_out) or 'none'}"
+    names = metadata.get("vestige.not_covered", {})
+    left_out = [
+        f"{counts[name]:,} {why}" + (f" ({names[name]})" if names.get(name) else "")
+        for name, why in LEFT_OUT.items()
+        if counts.get(name)
+    ]
+    text = f"{plural(counts.get('covered', 0), 'C function')}"
+    if counts.get("callables"):
+        text += f" and {plural(counts['callables'], 'other callable')}"
+    text += f" covered; left out: {', '.join(left_out) or 'none'}"
     if counts.get("pauses"):
         text += f"; {plural(counts['pauses'], 'gap')} where the C stack was used up"
     return {"turbo": text}

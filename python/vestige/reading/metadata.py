@@ -127,6 +127,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "vestige.fallbacks": _texts,
     "vestige.max_depth": _positive,
     "vestige.memory": _members_of(sample_bytes=_integer),
+    "vestige.not_covered": _texts,
     "vestige.only": _names,
     "vestige.parent": _members_of(pid=_integer, tid=_integer, time_ns=_integer, how=_text),
     "vestige.process_name": _text,

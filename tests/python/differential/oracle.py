@@ -11,10 +11,13 @@ in facts.py.
 The twin is a program of its own: what it computes is compared with what the program computes.
 """
 
+import functools
 import inspect
+import operator
 import re
 import threading
 import types
+import weakref
 
 from .facts import Interpreter
 from .twin import twin
@@ -124,7 +127,7 @@ class Runtime:
     def call(self, function, /, *args, **named):
         """A call that stands in the source."""
         try:
-            name = native_name(function)
+            name = call_name(function)
             if name is not None or (issubclass(type(function), type) and function not in BINDING):
                 args = [self._from_c(argument) for argument in args]
                 named = {key: self._from_c(argument) for key, argument in named.items()}
@@ -189,9 +192,11 @@ class Runtime:
 
     def _translated(self, function, args):
         """exec, eval and compile of source run its twin."""
-        if function in (exec, eval) and len(args) > 1:
+        if not any(function is one for one in (exec, eval, compile)):  # some objects refuse to be compared
+            return function
+        if function is not compile and len(args) > 1:
             args[1].setdefault("_t", self)
-        if function not in (exec, eval, compile) or not args or not isinstance(args[0], str):
+        if not args or not isinstance(args[0], str):
             return function
         file = args[1] if function is compile else "<string>"
         mode = args[2] if function is compile else function.__name__
@@ -356,7 +361,7 @@ WRONG_CALLS = {
 
 
 def native_name(function):
-    """As the documentation has them; None of what is no C function: a type, a slot, a Python function."""
+    """As the documentation has them; None of what is no C function: a class, a slot, a Python function."""
     if type(function) is types.MethodType:  # isinstance would ask the object
         function = function.__func__
     if type(function) is types.MethodDescriptorType:
@@ -374,6 +379,43 @@ def native_name(function):
         if isinstance(base.__dict__.get(function.__name__), types.MethodDescriptorType):
             return f"<built-in method {function.__name__} of {class_name(base)} object>"
     raise AssertionError(f"nobody defines {function!r}")
+
+
+# Their objects are small, or the interpreter makes them without a call.
+SMALL = (
+    *(type, str, tuple, super, int, float, complex, bool, object, range, slice, enumerate, reversed, zip, map, filter),
+    *(property, staticmethod, classmethod, types.MethodType, types.CellType, weakref.ref),
+)
+
+
+CALLED_IN_C = (
+    *(functools.partial, operator.itemgetter, operator.attrgetter, operator.methodcaller),
+    type(functools.cmp_to_key(len)),
+)
+
+
+def call_name(callable):
+    """The name of a call of a function, class or object; None: it has no span of its own."""
+    if issubclass(type(callable), type):
+        return class_call_name(callable)
+    if type(callable) is functools._lru_cache_wrapper:
+        return f"<built-in function {callable.__qualname__.rpartition('<locals>.')[2]}>"
+    if type(callable) in CALLED_IN_C:
+        return f"<built-in method __call__ of {class_name(type(callable))} object>"
+    return native_name(callable)
+
+
+def class_call_name(cls):
+    made_by = [inspect.getattr_static(cls, name) for name in ("__new__", "__init__")]
+    if (
+        any(isinstance(one, (types.FunctionType, staticmethod)) for one in made_by)
+        or made_by == [inspect.getattr_static(object, "__new__"), object.__init__]
+        or isinstance(inspect.getattr_static(type(cls), "__call__"), types.FunctionType)
+        or issubclass(cls, (BaseException, type))
+        or cls in SMALL
+    ):
+        return None
+    return f"<built-in type {cls.__qualname__.rpartition('<locals>.')[2]}>"
 
 
 def class_name(cls):

@@ -87,7 +87,7 @@ def _name(node: Node) -> str:
 
 def _label(name: str) -> str:
     """Returns `str.join` for `<built-in method join of str object>`, `len` for `<built-in function len>`."""
-    found = re.fullmatch(r"<built-in (?:method|function) (\S+)(?: of (\S+) object)?>", name)
+    found = re.fullmatch(r"<built-in (?:method|function|type) (\S+)(?: of (\S+) object)?>", name)
     if found is None:
         return name
     return f"{found[2]}.{found[1]}" if found[2] else found[1]

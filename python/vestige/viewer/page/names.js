@@ -43,7 +43,7 @@ export class Names {
 
 /** Shortens "<built-in function sleep>" and the like to "sleep", because the colour shows the kind. */
 function shorten(name) {
-  return name?.match(/^<(?:built-in|method|slot wrapper|bound) (?:function |method )?'?([^\s'>]+)/)?.[1] ?? (name || NO_NAME);
+  return name?.match(/^<(?:built-in|method|slot wrapper|bound) (?:function |method |type )?'?([^\s'>]+)/)?.[1] ?? (name || NO_NAME);
 }
 
 function familyOf(kind) {
