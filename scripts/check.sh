@@ -87,6 +87,10 @@ check() {
         scripts/check_builds.sh ${ARGS:-3.11 3.11-static 3.11-debian 3.13 3.13-static 3.13-debian 3.14 3.15 3.15-shared \
             3.11+dev 3.13+dev 3.15+dev 3.11+malloc 3.13+malloc 3.15+malloc}
         ;;
+    storage) # disks that stall, fail or vanish, by FUSE; ARGS='--python 3.12 --runs 2 --stall 3' is shorter
+        need 3.11/.installed 3.14/.installed 3.11/.test-basics 3.14/.test-basics "$PY/.installed" "$PY/.test-basics"
+        "$python" proofs/storage.py --results proofs/results/storage.md $ARGS
+        ;;
     soak) scripts/check_soak.sh ;; # 100,000 starts and stops with each engine of each Python
     attach) scripts/check_attach.sh ;; # 2,000 times attached to a web server and left again, on each Python
     attach-races) scripts/check_attach_races.sh $ARGS ;; # 200 times attached at difficult moments, by each way; ARGS=3.13 is shorter
@@ -136,7 +140,7 @@ list() { sed -nE 's/^    ([a-z0-9| -]+)\).*# (.*)/\1\t\2/p' "$0" | column -t -s 
 : "${ARGS:=}"
 [ $# -ne 0 ] || { echo 'make check NAME=… runs one of:'; list; exit 2; }
 if [ "$1" = long ]; then
-    set -- spark soak attach attach-races cpython packages differential nasty findings apps asan-extension debug builds commands \
+    set -- spark soak storage attach attach-races cpython packages differential nasty findings apps asan-extension debug builds commands \
         aarch64 musl slow tsan cupti budget production faults
 fi
 if [ $# -eq 1 ]; then

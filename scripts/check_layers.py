@@ -90,6 +90,7 @@ EXT_CORE = {
     CORE / "record" / "tasks.h": "calls program",
     CORE / "replay" / "imports.h": "read",
     CORE / "replay" / "named_waits.h": "read",
+    CORE / "store" / "copying.h": "session",
     CORE / "tables" / "batch.h": "read",
     CORE / "tables" / "growing.h": "read",
     CORE / "tables" / "histogram.h": "read",

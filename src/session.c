@@ -21,6 +21,7 @@ struct vst_session {
     vst_memory_tracer *memory;
     vst__collectors collectors;
     uint32_t pid;
+    const char *copier;
     vst__os_waits waits; /* times that threads waited for a processor */
     bool gc;
     bool wants_memory;
@@ -58,21 +59,23 @@ vst_status vst_session_create(const vst_session_options *options,
     if (session == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     session->pid = vst__os_process_id();
+    session->copier = options->copier;
     session->gc = options->gc;
     session->wants_memory = options->memory;
     session->wants_devices = options->devices && vst__collectors_any();
     bounds = (vst__file_bounds){.max_size = options->max_size,
                                 .keep_ns = options->last_ns,
                                 .min_duration_ns = options->min_duration_ns};
-    status = vst__file_create(options->path, options->overwrite, &bounds,
-                              &session->file, error);
+    status = vst__file_create(
+        options->path, options->overwrite, &bounds,
+        &(vst__file_storage){options->storage, options->copier}, &session->file,
+        error);
     if (status == VST_OK) {
         status = vst__recording_create(vst__file_provider(session->file),
                                        &session->recording);
         if (status != VST_OK) {
             vst_error_set(error, status, 0, 0);
-            if (options->path != NULL)
-                vst__os_file_remove(options->path);
+            vst__file_discard(session->file, options->path);
         }
     }
     if (status != VST_OK) {
@@ -303,21 +306,53 @@ uint64_t vst_session_lost(const vst_session *session)
     return vst__recording_lost(session->recording);
 }
 
+void vst_session_get_storage(const vst_session *session,
+                             vst_session_storage *storage)
+{
+    vst__file_get_storage(session->file, storage);
+}
+
+bool vst_session_wait_storage(vst_session *session, uint64_t timeout_ns)
+{
+    return session_is_ours(session) &&
+           vst__file_wait_storage(session->file, timeout_ns);
+}
+
 vst_status vst_session_open_trace(vst_session *session, vst_trace **trace,
                                   vst_error *error)
 {
-    return vst_trace_open_fd(vst__file_descriptor(session->file), trace, error);
+    vst_status status;
+    int fd;
+
+    status = vst__file_readable(session->file, &fd, error);
+    if (status != VST_OK)
+        return status;
+    status = vst_trace_open_fd(fd, trace, error);
+    vst__file_readable_close(session->file, fd);
+    return status;
 }
 
 vst_status vst_session_snapshot(const vst_session *session, const char *path,
                                 bool overwrite, uint64_t window_ns,
                                 const char *note, vst_error *error)
 {
+    vst_session_storage storage;
+    vst_status status;
+    int fd;
+
     vst_error_set(error, VST_OK, 0, 0);
     if (!session_is_ours(session))
         return vst_error_set(error, VST_E_STATE, 0, 0);
-    return vst__snapshot(vst__file_descriptor(session->file), path, overwrite,
-                         window_ns, note, error);
+    status = vst__file_readable(session->file, &fd, error);
+    if (status != VST_OK)
+        return status;
+    vst__file_get_storage(session->file, &storage);
+    status = storage.is_copied
+                 ? vst__snapshot_copied(fd, path, overwrite, window_ns, note,
+                                        session->copier, error)
+                 : vst__snapshot(fd, path, overwrite, window_ns, note, error);
+    vst__file_readable_close(session->file, fd);
+    return status;
 }
 
 void vst_session_flush_devices(vst_session *session)

@@ -17,11 +17,25 @@ extern "C" {
 
 typedef struct vst_session vst_session;
 
+typedef enum vst_storage_mode {
+    /* Records are stored through a mapping of the file. */
+    VST_STORAGE_MAPPED = 0,
+    /* Copied if the file lies on a disk that may keep a thread waiting (NFS,
+     * FUSE, …), else mapped. */
+    VST_STORAGE_AUTO = 1,
+    /* Records go to a local file; a process of its own copies them. */
+    VST_STORAGE_COPIED = 2
+} vst_storage_mode;
+
 typedef struct vst_session_options {
     const char *path; /* NULL: an unlinked temporary file, or memory */
     bool overwrite;   /* replace an existing file */
-    bool gc;          /* record garbage collections */
-    bool memory;      /* make and start the registered memory tracer */
+    vst_storage_mode storage;
+    /* The program vestige-copier, which copies; must stay valid as long as the
+     * session. NULL: the next reader copies. */
+    const char *copier;
+    bool gc;     /* record garbage collections */
+    bool memory; /* make and start the registered memory tracer */
     /* Bounds: the newest records stay, older ones are dropped and counted. */
     uint64_t max_size; /* bytes of the file, at least 1 MiB; definitions may
                           exceed it; 0: no limit */
@@ -96,6 +110,24 @@ VST_API bool vst_session_was_cut(const vst_session *session);
  * pages, the recording takes no more records (vst_session_was_cut), and the
  * handler can return. Any thread, inside a signal handler. */
 VST_API bool vst_storage_rescue(const void *address);
+typedef struct vst_session_storage {
+    bool is_copied;
+    /* The members below say nothing unless is_copied. */
+    const char *local;       /* the local file; NULL if it has no name */
+    const char *file_system; /* where the target lies; "" if nobody asked */
+    bool is_complete;        /* the target lacks nothing */
+    bool is_freed;    /* the target has chunks that the local file lacks */
+    int sys_errno;    /* why the target could not be written last, or 0 */
+    int copier_errno; /* why no copier runs, or 0 */
+} vst_session_storage;
+/* Reports where the session's records are. The texts stay valid until
+ * destroy. */
+VST_API void vst_session_get_storage(const vst_session *session,
+                                     vst_session_storage *storage);
+/* Waits until everything in a finished file is at its path, but at most
+ * timeout_ns. Returns whether it is. */
+VST_API bool vst_session_wait_storage(vst_session *session,
+                                      uint64_t timeout_ns);
 /* Opens what was recorded so far; the caller closes the trace
  * (vst_trace_close). Errors as for vst_trace_open_fd. */
 VST_API vst_status vst_session_open_trace(vst_session *session,

@@ -222,9 +222,10 @@ static int module_exec(PyObject *module)
         vpy_tensors_init(module) < 0 || vpy_noted_init(module) < 0 ||
         vpy_fast_contexts_init(module) < 0 ||
         vpy_framework_spans_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
-        vpy_watch_init(module) < 0 || vpy_traceback_init(module) < 0 ||
-        vpy_memory_init(module) < 0 || vpy_nodes_init(module) < 0 ||
-        vpy_collectors_init(module, &api) < 0 || add_constants(module) < 0)
+        vpy_copies_init(module) < 0 || vpy_watch_init(module) < 0 ||
+        vpy_traceback_init(module) < 0 || vpy_memory_init(module) < 0 ||
+        vpy_nodes_init(module) < 0 || vpy_collectors_init(module, &api) < 0 ||
+        add_constants(module) < 0)
         return -1;
     vst_tracer_register_with_context(vpy_tracer_make);
     vpy_storage_guard_init();

@@ -14,6 +14,7 @@ from time import time_ns
 from . import _core
 from . import torch as torch_api
 from .recording import endings, forked, standard_error
+from .recording import options as recording_options
 from .recording.caches import note_caches
 from .recording.metadata import check_json, check_key, facts_of, note_storage
 from .recording.option_table import OPTIONS
@@ -60,6 +61,8 @@ class profile(TorchProfile):
                   record even if the process is killed. Default: a temporary file that is removed by itself. `{rank}` in
                   it is the rank
     overwrite     replace an existing file
+    storage       how to write the file: "mapped", "copied", or "auto", which is copied where a disk may keep a thread
+                  waiting (NFS, Lustre, FUSE, …). A copied recording goes to a local file, which another process copies
     with_stack    record calls; False leaves annotations, instants and counters. Default True, after install() False
     c_functions   record calls of functions written in C
     include       glob patterns of source files; only functions in these are recorded. A pattern without a slash is
@@ -135,6 +138,7 @@ class profile(TorchProfile):
         post_processing_timeout_s: float | None = None,
         output: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None = None,
         overwrite: bool = False,
+        storage: str = "auto",
         c_functions: bool = True,
         include: Sequence[str] | None = None,
         exclude: Sequence[str] | None = None,
@@ -324,6 +328,8 @@ class profile(TorchProfile):
             self._session.create()
             for key, text in facts.items():
                 self._session.set_metadata(key, text)
+            if not self._started:
+                self._begin_storage()
             tell_engine(self._session.engine_note())
             if self._options["sched"] and not self._started and not self._is_child:
                 tell_engine(sched_note())
@@ -386,6 +392,7 @@ class profile(TorchProfile):
                 self._session.finish()
                 if not self._is_child:  # a child stays silent
                     self._tell_loss()
+                    self._end_storage()
             except Exception:
                 if not self._is_child:
                     raise
@@ -500,6 +507,24 @@ class profile(TorchProfile):
         elif self._session.lost:
             lost = f"{self._session.lost:,} records could not be kept; is the disk full?"
             standard_error.say(f"{self._place()}: {lost}")
+
+    def _begin_storage(self) -> None:
+        if self._session.storage() is not None:
+            from .recording.storage import tell_begin
+
+            tell_begin(self)
+
+    def _end_storage(self) -> None:
+        if self._session.storage() is not None:
+            from .recording.storage import tell_end
+
+            tell_end(self)
+
+    def _tell_storage(self, line: str) -> None:
+        if recording_options.notes is not None:
+            recording_options.notes.append(f"{os.fsdecode(self._output or '')}: {line}")
+        else:
+            standard_error.say(f"{os.fsdecode(self._output or '')}: {line}")
 
     def _place(self) -> str:
         return "the recording" if self._output is None else f"the recording in {os.fsdecode(self._output)}"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -22,12 +21,6 @@
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
-#endif
-#ifndef TMPFS_MAGIC
-#define TMPFS_MAGIC 0x01021994
-#endif
-#ifndef RAMFS_MAGIC
-#define RAMFS_MAGIC 0x858458f6
 #endif
 
 /* Uses the system call: glibc has gettid() since 2.30, and our wheels are for
@@ -55,6 +48,11 @@ unsigned vst__os_processors(void)
 uint32_t vst__os_process_id(void)
 {
     return (uint32_t)getpid();
+}
+
+uint32_t vst__os_user_id(void)
+{
+    return (uint32_t)geteuid();
 }
 
 void vst__os_random(void *bytes, size_t count)
@@ -196,14 +194,15 @@ int vst__os_file_rename(const char *from, const char *to, bool overwrite)
     return 0;
 }
 
-/* Returns whether the file is on a disk. Zero-filled pages of a tmpfs would
- * take memory instead. */
+/* Returns whether the file is on a local disk. Zero-filled pages of a tmpfs
+ * would take memory instead. */
 static bool is_on_disk(int fd)
 {
     struct statfs fs;
+    const char *name;
 
-    return fstatfs(fd, &fs) == 0 && fs.f_type != TMPFS_MAGIC &&
-           fs.f_type != RAMFS_MAGIC;
+    return fstatfs(fd, &fs) == 0 &&
+           vst__os_disk_of((uint32_t)fs.f_type, &name) == VST_DISK_LOCAL;
 }
 
 int vst__os_file_create_temporary(int *fd)
@@ -434,4 +433,10 @@ void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
 void vst__os_unmap(const void *address, size_t size)
 {
     munmap((void *)(uintptr_t)address, size);
+}
+
+int vst__os_map_shared(int fd, size_t size, void **address)
+{
+    *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return *address != MAP_FAILED ? 0 : errno;
 }

@@ -16,6 +16,7 @@
 uint64_t vst__os_thread_id(void); /* the kernel's id, as other tools show it */
 uint64_t vst__os_thread_handle(void); /* pthread_self() */
 uint32_t vst__os_process_id(void);
+uint32_t vst__os_user_id(void);
 void vst__os_random(void *bytes, size_t count);
 
 /* number of processors that this process may use */
@@ -127,8 +128,8 @@ void vst__os_barrier(void);
 /* Creates a file that only its owner may read, because a recording may contain
  * anything that the program handled. Never follows a link. */
 int vst__os_file_create(const char *path, bool overwrite, int *fd);
-/* Creates an unlinked file on a disk; ENOTSUP if tmpdir is not on a disk
- * (tmpfs). */
+/* Creates an unlinked file on a local disk; ENOTSUP if tmpdir is not on one
+ * (tmpfs, NFS). */
 int vst__os_file_create_temporary(int *fd);
 int vst__os_file_create_in_memory(int *fd);
 void vst__os_file_remove(const char *path);
@@ -183,6 +184,74 @@ int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size);
 void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
                           uint64_t *reserved);
 void vst__os_unmap(const void *address, size_t size);
+/* Maps the beginning of a file that nobody makes shorter. */
+int vst__os_map_shared(int fd, size_t size, void **address);
+
+/* ---- file systems -------------------------------------------------------- */
+
+typedef enum vst__os_disk {
+    VST_DISK_LOCAL = 0,
+    VST_DISK_MEMORY = 1, /* files take memory */
+    VST_DISK_SLOW = 2    /* may keep a thread waiting for as long as it likes */
+} vst__os_disk;
+
+typedef struct vst__os_place {
+    vst__os_disk disk;
+    uint64_t room; /* bytes that new files may take */
+} vst__os_place;
+
+/* Describes the disk of a local folder. */
+int vst__os_place_of(const char *folder, vst__os_place *place);
+/* Returns whether a folder lies on a slow disk, and the name of the file
+ * system. Asks the disk only if the name of the folder does not tell. */
+bool vst__os_is_slow(const char *folder, const char **name);
+/* Looks a file system up by its type, as statfs reports it. */
+vst__os_disk vst__os_disk_of(uint32_t type, const char **name);
+/* Returns how much memory the process's control group may use; UINT64_MAX if
+ * there is no limit. */
+uint64_t vst__os_memory_limit(void);
+
+/* Makes a folder for this user alone, or returns EPERM if somebody else may
+ * write to the one that is there. */
+int vst__os_private_folder(const char *path);
+/* Locks a file for everybody who has this descriptor or a copy; the lock ends
+ * when all are closed. EWOULDBLOCK if somebody else has it. */
+int vst__os_file_lock(int fd);
+bool vst__os_file_is_unlinked(int fd);
+/* Closes all descriptors from this number on. */
+void vst__os_close_from(int first);
+/* Returns the path from the root on; NULL without memory. The caller frees
+ * it. */
+char *vst__os_absolute(const char *path);
+/* Opens an existing plain file to write; never follows a link. */
+int vst__os_file_open_to_write(const char *path, int *fd);
+/* Gives the storage of a part of a file back; it reads as zeros. */
+int vst__os_file_free(int fd, uint64_t offset, uint64_t size);
+/* Returns whether the part has no storage. */
+bool vst__os_file_is_hole(int fd, uint64_t offset, uint64_t size);
+
+/* ---- other programs ------------------------------------------------------ */
+
+/* Runs a program in a process that is nobody's child: it outlives this process,
+ * and no wait() of this process sees it. `kept` becomes the new process's
+ * descriptors 3, 4 …. The environment is empty. Returns 0 or an errno value. */
+int vst__os_start_detached(const char *program, char *const *words,
+                           const int *kept, size_t kept_count);
+/* Returns whether orphans become children of this process, which then sees such
+ * a program in wait(): it is the first process of a container, for example. */
+bool vst__os_adopts_orphans(void);
+
+/* Two ends between processes. A message is a number; a process that closes its
+ * end, or ends, is gone for the other. */
+int vst__os_pair_open(int ends[2]);
+void vst__os_pair_send(int end, int32_t number);
+typedef enum vst__os_pair_news {
+    VST_PAIR_QUIET = 0, /* nothing came within timeout_ns */
+    VST_PAIR_MESSAGE = 1,
+    VST_PAIR_GONE = 2
+} vst__os_pair_news;
+vst__os_pair_news vst__os_pair_wait(int end, uint64_t timeout_ns,
+                                    int32_t *number);
 
 /* ---- storage: a file that is written through mappings -------------------- */
 

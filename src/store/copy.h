@@ -50,4 +50,10 @@ vst_status vst__snapshot(int fd, const char *path, bool overwrite,
                          uint64_t window_ns, const char *note,
                          vst_error *error);
 
+/* Writes a snapshot whose path lies on a slow disk: into a local file, which a
+ * copier (copying.h) copies to `path` meanwhile. */
+vst_status vst__snapshot_copied(int fd, const char *path, bool overwrite,
+                                uint64_t window_ns, const char *note,
+                                const char *copier, vst_error *error);
+
 #endif

@@ -62,32 +62,7 @@ vst_status vst__trace_read_header(vst_trace *trace, vst_error *error)
     return VST_OK;
 }
 
-bool vst__chunk_is_valid(const vst_chunk_header *chunk)
-{
-    return chunk->magic == VST_CHUNK_MAGIC &&
-           chunk->size % VST_CHUNK_ALIGN == 0 &&
-           chunk->size >= VST_CHUNK_ALIGN &&
-           chunk->size <= VST_CHUNK_SIZE_MAX &&
-           checksum_is(chunk, offsetof(vst_chunk_header, checksum),
-                       chunk->checksum);
-}
-
-uint64_t vst__chunk_extent(const vst_chunk_header *chunk)
-{
-    uint64_t used = sizeof *chunk + (uint64_t)chunk->used * sizeof(uint64_t);
-
-    return chunk->used != 0 && used < chunk->size ? used : chunk->size;
-}
-
 /* ---- walking ------------------------------------------------------------- */
-
-uint32_t vst__sane_slot_size(uint32_t size)
-{
-    return size % VST_CHUNK_ALIGN == 0 && size <= VST_CHUNK_SIZE_MAX &&
-                   (size & (size - 1)) == 0
-               ? size
-               : 0;
-}
 
 static vst_status look_at_header(vst_trace *trace, uint64_t offset,
                                  vst_chunk_header *chunk, bool *valid)

@@ -8,9 +8,9 @@
 #include <vestige/trace.h>
 
 #include "store/block.h"
+#include "store/chunk.h"
 #include "store/clockmap.h"
 #include "store/devices.h"
-#include "store/format.h"
 #include "store/source.h"
 #include "store/stream.h"
 
@@ -162,14 +162,6 @@ void vst__trace_shown_windows(const vst_trace *trace, size_t *first,
  * trace->windows, from `first`. */
 vst_status vst__trace_select_windows(const vst_trace *trace, int window,
                                      size_t *first, size_t *count);
-
-/* Returns a file's slot_size, or 0 if that size is not possible; no checksum
- * covers the field. */
-uint32_t vst__sane_slot_size(uint32_t size);
-/* Returns whether the magic, the checksum and the size are right. */
-bool vst__chunk_is_valid(const vst_chunk_header *chunk);
-/* Returns how much of a chunk the file must have so that nothing is missing. */
-uint64_t vst__chunk_extent(const vst_chunk_header *chunk);
 
 /* ---- grow.c -------------------------------------------------------------- */
 

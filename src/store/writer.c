@@ -215,12 +215,32 @@ static vst_status write_header(vst__file *file)
     return VST_OK;
 }
 
+static vst_status open_copied(vst__file *file, const char *path, bool overwrite,
+                              const char *copier, vst_error *error)
+{
+    vst_status status = vst__file_begin_copy(file, path, copier, error);
+
+    if (status == VST_OK) {
+        status = write_header(file);
+        if (status != VST_OK)
+            vst_error_set(error, status, file->sys_errno, 0);
+    }
+    if (status == VST_OK)
+        status = vst__file_start_copy(file, overwrite, error);
+    if (status != VST_OK)
+        vst__copying_end(&file->copying, true);
+    return status;
+}
+
 static vst_status writer_open_file(vst__file *file, const char *path,
-                                   bool overwrite, vst_error *error)
+                                   bool overwrite, const char *copier,
+                                   vst_error *error)
 {
     vst_status status;
     int failed;
 
+    if (file->is_copied)
+        return open_copied(file, path, overwrite, copier, error);
     if (path != NULL) {
         failed = vst__os_file_create(path, overwrite, &file->fd);
         if (failed) {
@@ -253,7 +273,8 @@ static vst_status writer_open_file(vst__file *file, const char *path,
 }
 
 vst_status vst__file_create(const char *path, bool overwrite,
-                            const vst__file_bounds *bounds, vst__file **out,
+                            const vst__file_bounds *bounds,
+                            const vst__file_storage *storage, vst__file **out,
                             vst_error *error)
 {
     vst__file *file;
@@ -281,7 +302,8 @@ vst_status vst__file_create(const char *path, bool overwrite,
     file->min_duration_ns = bounds->min_duration_ns;
     file->definitions_next = DEFINITIONS_FIRST;
     vst__os_storage_begin();
-    status = writer_open_file(file, path, overwrite, error);
+    vst__file_choose_storage(file, path, storage->mode);
+    status = writer_open_file(file, path, overwrite, storage->copier, error);
     vst__os_storage_end();
     if (status != VST_OK) {
         vst__file_destroy(file);
@@ -296,9 +318,12 @@ const vst_chunk_provider *vst__file_provider(vst__file *file)
     return &file->provider;
 }
 
-int vst__file_descriptor(const vst__file *file)
+void vst__file_discard(vst__file *file, const char *path)
 {
-    return file->fd;
+    if (file->is_copied)
+        vst__copying_end(&file->copying, true);
+    else if (path != NULL)
+        vst__os_file_remove(path);
 }
 
 /* ---- windows, and the end ------------------------------------------------ */
@@ -393,6 +418,8 @@ static vst_status writer_finish(vst__file *file, vst_error *error)
         return VST_OK;
     file->allocated = size;
     failed = vst__os_file_truncate(file->fd, size);
+    if (file->is_copied)
+        vst__copying_hurry(&file->copying);
     return failed ? vst_error_set(error, VST_E_IO, failed, size) : VST_OK;
 }
 
@@ -418,6 +445,8 @@ void vst__file_destroy(vst__file *file)
     vst__os_storage_disown(&file->is_cut);
     if (file->fd >= 0 && vst__os_file_is(file->fd, &file->identity, NULL))
         vst__os_file_close(file->fd);
+    if (file->is_copied)
+        vst__copying_end(&file->copying, false);
     vst__slots_free(&file->slots);
     free(file);
 }

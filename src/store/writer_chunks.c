@@ -68,6 +68,8 @@ vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
         vst__os_storage_found_cut(&file->is_cut);
     if (vst__file_was_cut(file))
         return chunks_fail(file, EIO);
+    if (file->is_copied && vst__file_is_full(file, need))
+        return chunks_fail(file, ENOSPC);
     if (need > file->allocated) {
         vst__os_file_reserve(file->fd, file->allocated, need, &file->reserved);
         failed = vst__os_file_allocate(file->fd, file->allocated,

@@ -5,6 +5,7 @@
 #define VST_STORE_WRITER_CHUNKS_H
 
 #include "os/os.h"
+#include "store/copying.h"
 #include "store/format.h"
 #include "store/slots.h"
 #include "store/writer.h"
@@ -17,6 +18,9 @@ struct vst__file {
     vst__os_storage *header_storage;
     /* another process made the file shorter; any thread, atomic */
     bool is_cut;
+    bool is_copied;          /* fd is a local file, `copying` copies it */
+    const char *file_system; /* of the target; "" if nobody asked */
+    vst__copying copying;
     uint32_t window_pid; /* process that has a window open; 0 if none */
     uint64_t end;        /* where the next chunk goes */
     uint64_t last;       /* place of the last chunk or slot */
@@ -37,6 +41,17 @@ struct vst__file {
     size_t definitions_next;
     uint64_t definitions_size; /* bytes of all chunks of definitions */
 };
+
+/* Decides whether a file is copied. */
+void vst__file_choose_storage(vst__file *file, const char *path,
+                              vst_storage_mode mode);
+/* Creates the local file; then, when it has its header, starts the copier. */
+vst_status vst__file_begin_copy(vst__file *file, const char *path,
+                                const char *copier, vst_error *error);
+vst_status vst__file_start_copy(vst__file *file, bool overwrite,
+                                vst_error *error);
+/* Returns whether a file that is copied may not take more bytes. */
+bool vst__file_is_full(const vst__file *file, uint64_t need);
 
 /* Maps a part of the file, and makes sure that the file has it. */
 vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,

@@ -85,12 +85,14 @@ main()
         "f*",
     ]
     words += ["--record-args", "g", "--record-args", "h", "--max-depth", "7", "--exceptions", "--engine", "safe"]
+    words += ["--storage", "copied"]
     done = subprocess.run(
         [sys.executable, "-c", code, "run", *words, "-c", "pass"], capture_output=True, text=True, cwd=tmp_path
     )
     told = eval(done.stdout)
     assert told == {
         "overwrite": False,
+        "storage": "copied",
         "with_stack": True,
         "c_functions": False,
         "include": None,

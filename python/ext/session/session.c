@@ -462,6 +462,8 @@ static PyMethodDef session_methods[] = {
     {"storage_ns", session_storage_ns, METH_NOARGS, NULL},
     {"notes", session_notes, METH_NOARGS, NULL},
     {"set_budget", session_set_budget, METH_VARARGS, NULL},
+    {"storage", vpy_session_storage, METH_NOARGS, NULL},
+    {"wait_storage", vpy_session_wait_storage, METH_O, NULL},
     {"trace", session_trace, METH_NOARGS, NULL},
     {"name_process", vpy_session_name_process, METH_NOARGS, NULL},
     {"note_sources", vpy_session_note_sources, METH_NOARGS, NULL},

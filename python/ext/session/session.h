@@ -75,6 +75,15 @@ PyObject *vpy_session_note_sources(PyObject *session, PyObject *unused);
 /* Notes the name that multiprocessing gave this process, if any. */
 PyObject *vpy_session_name_process(PyObject *session, PyObject *unused);
 
+/* ---- copies.c: recordings that are copied to slow disks ------------------ */
+
+int vpy_copies_init(PyObject *module);
+/* Returns the path of the program vestige-copier, which never changes. */
+const char *vpy_copier(void);
+/* Methods of Session. */
+PyObject *vpy_session_storage(PyObject *session, PyObject *unused);
+PyObject *vpy_session_wait_storage(PyObject *session, PyObject *seconds);
+
 /* ---- source_files.c ------------------------------------------------------ */
 
 /* Notes the recording's source files as metadata: [[id of one of the file's

@@ -90,6 +90,27 @@ static int take_engine(PyObject *value, const char *name, void *out)
     return 0;
 }
 
+static int take_storage(PyObject *value, const char *name, void *out)
+{
+    static const char *const modes[] = {
+        [VST_STORAGE_MAPPED] = "mapped",
+        [VST_STORAGE_AUTO] = "auto",
+        [VST_STORAGE_COPIED] = "copied",
+    };
+    const char *wanted = PyUnicode_AsUTF8(value);
+
+    if (wanted == NULL)
+        return -1;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(modes[i], wanted) == 0) {
+            *(vst_storage_mode *)out = (vst_storage_mode)i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "%s must be auto, mapped or copied, not %R",
+                 name, value);
+    return -1;
+}
+
 #define FIELD(part, name, take)                                                \
     {#name, take, offsetof(vpy_session_wishes, part.name)}
 #define MEMORY_FIELD(name, take)                                               \
@@ -101,6 +122,7 @@ static const struct field {
     size_t at;
 } fields[] = {
     FIELD(core, overwrite, take_flag),
+    FIELD(core, storage, take_storage),
     FIELD(core, gc, take_flag),
     FIELD(core, memory, take_flag),
     FIELD(core, max_size, take_u64),
@@ -153,7 +175,9 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
     if (!PyArg_ParseTuple(args, "|O:Session", &path))
         return -1;
     vpy_session_wishes_clear(wishes);
-    *wishes = (vpy_session_wishes){.core = {.gc = true},
+    *wishes = (vpy_session_wishes){.core = {.gc = true,
+                                            .storage = VST_STORAGE_AUTO,
+                                            .copier = vpy_copier()},
                                    .calls = {.with_stack = true,
                                              .c_functions = true,
                                              .lines = true,

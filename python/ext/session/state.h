@@ -6,6 +6,7 @@
 
 #include "thunks/watched_methods.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -25,6 +26,11 @@ struct vpy_session_state {
 /* collectors.c. Written when the module is loaded. */
 struct vpy_collectors_state {
     const struct vst_api *table;
+};
+
+/* copies.c. Written once, with the GIL. */
+struct vpy_copies_state {
+    char copier[PATH_MAX]; /* empty until somebody asks */
 };
 
 /* descriptor_watch.c. Guarded by the GIL, except where a field names its guard.
@@ -124,6 +130,7 @@ struct vpy_storage_guard_state {
 struct vpy_sessions_state {
     struct vpy_session_state session;
     struct vpy_collectors_state collectors;
+    struct vpy_copies_state copies;
     struct vpy_descriptor_watch_state watch;
     struct vpy_flight_state flight;
     struct vpy_forks_state forks;

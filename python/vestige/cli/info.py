@@ -33,6 +33,7 @@ EXAMPLES = """\
 ROWS = 20  # the most threads or processes
 COLLECTOR = "vestige.collector."  # prefix of metadata keys: notes of a collector of devices
 COLLECTORS_MAX = 8
+STORAGE = "vestige.storage"
 NODES_MAX_BYTES = 1 << 28
 ENDS = {
     "clean": "clean",
@@ -160,6 +161,7 @@ def _show(source: Source, rows: int) -> None:
         "started": _clock(facts["start_ns"]),
         "span": _windows(facts),
         "records": f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost",
+        **_storage(source),
         **_left_out(facts),
         **_scope(metadata),
         **_running(facts, metadata),
@@ -181,6 +183,17 @@ def _ended(source: Source) -> str:
     if isinstance(left, dict) and isinstance(left.get("code"), int):
         text += f", by os._exit({left['code']})"
     return text
+
+
+def _storage(source: Source) -> dict[str, str]:
+    """Where a copied trace was written first, and what it may lack."""
+    storage = source.metadata.get(STORAGE)
+    if not isinstance(storage, dict):
+        return {}
+    text = f"copied from {clean(str(storage.get('local')))} on {source.host}"
+    if source.ended != "clean":
+        text += "; until that file is copied, up to a second may be missing, and all that the disk did not take"
+    return {"storage": text}
 
 
 def _show_threads(threads: list[dict[str, Any]], rows: int) -> None:

@@ -11,6 +11,7 @@ import os
 import sys
 
 from vestige.base.child_files import find_children, remove_children
+from vestige.base.copies import resume_copies
 from vestige.base.failure import Failure
 from vestige.recording import endings
 from vestige.recording.children import (
@@ -50,12 +51,13 @@ alone. Options that take a PATTERN, PAT, FUNC or SPEC may be repeated.
 """
 OURS_ALONE = ("argparse", "gettext")  # imported only for our options; a program may have modules with these names
 LINE_MAX = 80
+ABANDON_S = 1.0  # how long a recording without a program waits for its copy
 # the folder that contains vestige
 PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLOSING_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv[1]); from vestige.cli.closing import main; main()")
 VIEW_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.cli import main; main()")
 BUILD_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.torch.build import main; main()")
-NEEDED_FOR_REPORT = ("_command", "_exceptions", "_max_snapshots", "_path", "_scope", "_shown", "_snapshots")
+NEEDED_FOR_REPORT = ("_command", "_exceptions", "_max_snapshots", "_path", "_read", "_scope", "_shown", "_snapshots")
 RECORDS_TO_REPORT = 50_000_000  # a larger trace would take too long to report
 
 
@@ -170,6 +172,7 @@ class Recording:
         self._process = os.getpid()
         self._shown = own_path(options.output or f"{program.name}.{self._process}.vst")
         self._path = os.path.abspath(self._shown)
+        self._read = self._path  # where the report finds the records
         self._quiet = options.quiet
         self._view = getattr(options, "view", False)
         self._paused = getattr(options, "paused", False)
@@ -209,6 +212,7 @@ class Recording:
         try:
             if self._stale:
                 remove_children(self._path)
+            resume_copies(self._path, say)
             announce(self._path, self._arguments)
             if self._paused:
                 self._wait(overwrites=self._profile._overwrite)
@@ -242,7 +246,9 @@ class Recording:
         self._profile.finish()
         withdraw()
         if self._profile._started:
-            os.unlink(self._path)
+            self._profile._session.wait_storage(ABANDON_S)
+            if os.path.lexists(self._path):
+                os.unlink(self._path)
 
     def _finish(self) -> None:
         if self._over or os.getpid() != self._process:
@@ -282,10 +288,18 @@ class Recording:
                     say("nothing was recorded: nobody attached")
                 return False
             self._snapshots = self._profile._session.snapshots()
+            self._read = self._readable()
             return not self._profile._session.was_cut and (is_there() or self._view)
         except Exception as error:
             say(f"{self._shown}: the trace could not be finished: {error}")
             return False
+
+    def _readable(self) -> str:
+        """Returns the file that has the records and does not keep this process waiting; "" if there is none."""
+        storage = self._profile._session.storage()
+        if storage is None:
+            return self._path
+        return storage["local"] if storage["local"] and not storage["freed"] else ""
 
     def _close_elsewhere(self) -> list[bytes] | None:
         """Returns the command that makes the report after the program has called os._exit, when our code must not run
@@ -325,11 +339,12 @@ class Recording:
         from .report.end import show
 
         self._tell_snapshots(out)
-        trace = Trace(self._path)
-        children = find_children(self._path, trace.info()["trace_id"])
-        records = sum(Trace(path).info()["records"] for path in (self._path, *children))
-        if records <= RECORDS_TO_REPORT:
-            show(self._path, self._metadata(trace), out, children)
+        trace = Trace(self._read) if self._read else None
+        children = self._children(trace)
+        paths = (self._read, *children) if trace is not None else ()
+        records = sum(Trace(path).info()["records"] for path in paths)
+        if trace is not None and records <= RECORDS_TO_REPORT:
+            show(self._read, self._metadata(trace), out, children)
             also = "--tree, --threads, --gc" + ", --exceptions" * self._exceptions
             print(f"vestige report {quote(self._shown)}   # every function; also {also}", file=out)
             print(f"vestige view {quote(self._shown)}   # the timeline, in the browser", file=out)
@@ -348,13 +363,21 @@ class Recording:
         stdlib = os.path.dirname(getattr(os, "__file__", ""))
         return {STDLIB: stdlib, "vestige.command": self._command, **self._scope}
 
+    def _children(self, trace: Trace | None) -> list[str]:
+        """Returns the files of child processes, unless to look for them may wait for a slow disk."""
+        if trace is None or self._read != self._path:
+            return []
+        return find_children(self._path, trace.info()["trace_id"])
+
     def _tell_children(self, others: list[str], out: TextIO) -> None:
+        if self._read != self._path:
+            print(f"vestige info {self._shown}   # child processes, too", file=out)
         if others:
             folder = os.path.dirname(self._shown)
             print(_listed([os.path.join(folder, os.path.basename(path)) for path in others]), file=out)
 
-    def _tell_devices(self, trace: Trace, out: TextIO) -> None:
-        if any(device["platform"] == "cuda" for device in trace.info().get("devices", ())):
+    def _tell_devices(self, trace: Trace | None, out: TextIO) -> None:
+        if trace is not None and any(device["platform"] == "cuda" for device in trace.info().get("devices", ())):
             from vestige.recording.devices import UNPROVEN
 
             print(UNPROVEN, file=out)

@@ -11,6 +11,7 @@ import sys
 
 from vestige._core import Trace, TraceError
 from vestige.base.child_files import named_as_children
+from vestige.base.copies import complete_copies
 from vestige.base.failure import Failure, explain
 from vestige.base.printable import printable
 
@@ -230,6 +231,7 @@ def find_traces(paths: Iterable[str], *, children: bool = True, inputs: Inputs |
     """Returns the traces that the paths stand for, in the order to show them. Raises Failure if there is none."""
     inputs = inputs or Inputs()
     for path in _expand(paths):
+        complete_copies(path, lambda line: inputs.tell(line, failed=False))
         if os.path.isdir(path):
             inputs.add_folder(path, children=children)
         else:

@@ -10,3 +10,6 @@ class AttachedProfile(profile):
 
     def _tell_loss(self) -> None:
         pass
+
+    def _end_storage(self) -> None:
+        pass

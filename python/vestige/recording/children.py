@@ -304,7 +304,14 @@ def abandon() -> None:
     """Removes the recording, because there is no program to run."""
     if _started is not None and _started._output is not None:
         _started.finish()
-        os.unlink(_started._output)
+        _remove(_started._output)
+
+
+def _remove(path: str | bytes) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:  # its copier has not created the file
+        pass
 
 
 # ---- both kinds of children ----------------------------------------------
@@ -325,7 +332,7 @@ def _record(
             prof.start()
             return True
         except Exception:
-            os.unlink(path)
+            _remove(path)
             return False
     return False
 

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+METADATA_STORAGE = "vestige.storage"  # where a recording that is copied was written first
+
 
 def facts_of(profile: Any) -> dict[str, str]:
     """Returns the facts that every trace has about its origin."""

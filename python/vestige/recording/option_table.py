@@ -78,6 +78,7 @@ TIME = Kind("str | float | timedelta | None", parsed_by("parse_time"), unit="_ns
 SIZE = Kind("str | int | None", parsed_by("parse_size"), unit="_bytes")
 BOUND = Kind("str | int | None", parsed_by("parse_file_bound"))  # a limit of the file's size
 SHARE = Kind("float | str | None", parsed_by("parse_share"))
+STORAGE = Kind("str")  # read in options.py
 ENGINE = Kind("str")  # read in options.py, which knows the engines of this Python
 SIGNAL = Kind("str | int | None")  # read in flight.py
 # checked by the system call that opens the file
@@ -158,6 +159,11 @@ GROUPS = {  # in the order of the help
             "is the rank"),
     Option("overwrite", FLAG, False, "--force --overwrite", "overwrite FILE", commands=ALL, traits="often once session",
         python="replace an existing file"),
+    Option("storage", STORAGE, "auto", "--storage",
+        "how to write FILE: mapped, copied, or auto (default), which copies to disks that may stall (NFS, FUSE)",
+        metavar="MODE", commands=ALL, traits="session",
+        python='how to write the file: "mapped", "copied", or "auto", which is copied where a disk may keep a thread '
+            "waiting (NFS, Lustre, FUSE, …). A copied recording goes to a local file, which another process copies"),
     Option("quiet", FLAG, False, "-q --quiet", "no report at the end", python=None, commands=ALL, traits="often"),
     Option("view", FLAG, False, "--view", "show the trace in the browser when the recording has ended", python=None,
         traits="often"),

@@ -9,13 +9,14 @@ import sys
 from vestige import _core
 from vestige.base.printable import printable
 
-from .option_table import BY_NAME, COUPLED, ENGINE, FLAG, KEYWORDS, TIME, WITH_GIL
+from .option_table import BY_NAME, COUPLED, ENGINE, FLAG, KEYWORDS, STORAGE, TIME, WITH_GIL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
+STORAGES = ("auto", "mapped", "copied")
 HINT = ": see kernel.perf_event_paranoid, the limit of locked memory, and the container's seccomp profile"
 
 
@@ -32,6 +33,8 @@ def read_options(given: dict[str, Any]) -> dict[str, Any]:
                 raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
         elif kind is ENGINE:
             value = check_engine(value)
+        elif kind is STORAGE:
+            value = check_storage(value)
         elif kind.read is not None and (value is not None or option.default is not None):
             given[name] = value = kind.read(name, value)
             if kind is TIME:
@@ -78,6 +81,19 @@ def check_engine(engine: object) -> str:
     if engine != "auto" and engine not in _core.engines:
         raise ValueError(f"no engine {engine!r} on this Python{by}: use one of auto, safe, {', '.join(_core.engines)}")
     return engine
+
+
+def check_storage(storage: object) -> str:
+    """Returns how the file is written. VESTIGE_STORAGE may say what "auto" means."""
+    if not isinstance(storage, str):
+        raise TypeError(f"storage must be a str, not {type(storage).__name__}")
+    by = ""
+    if storage == "auto" and os.environ.get("VESTIGE_STORAGE"):
+        storage = os.environ["VESTIGE_STORAGE"]
+        by = " (VESTIGE_STORAGE asks for it)"
+    if storage not in STORAGES:
+        raise ValueError(f"no storage {storage!r}{by}: use one of {', '.join(STORAGES)}")
+    return storage
 
 
 on_stderr = False  # set by `vestige run`, because a program may disable warnings or make them errors

@@ -32,7 +32,10 @@ def folder_of_user() -> str:
     their environment. Makes it if needed; raises Refused if somebody else could have put things there.
     """
     path = f"/tmp/vestige-{os.geteuid()}"  # noqa: S108 (make() checks whose it is)
-    private_folder.make(path)
+    try:
+        private_folder.make(path)
+    except OSError as error:  # "Read-only file system" alone says nothing
+        raise private_folder.Refused(f"{path}, which attaching needs, cannot be made: {error.strerror}") from None
     return path
 
 

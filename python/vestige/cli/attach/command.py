@@ -12,7 +12,8 @@ import sys
 from contextlib import closing
 
 from vestige import TraceError
-from vestige.base.failure import Failure
+from vestige.base.copies import complete_copies
+from vestige.base.failure import Failure, explain
 from vestige.base.private_folder import Refused
 from vestige.base.quantities import chosen_time, parse_time
 from vestige.cli.console import Parser
@@ -136,6 +137,8 @@ def _attach(options: Namespace, request: dict[str, Any], interrupts: Interrupts)
     address = os.path.join(folder_of_user(), f"attach-{target.pid}.sock")
     try:
         door = listen_at(address)
+    except OSError as error:
+        raise Failure(f"attaching needs a socket: {explain(address, error)}") from None
     except InUse:
         raise Failure(
             f"vestige is attached to process {target.pid} already; vestige detach {target.pid} ends that"
@@ -187,6 +190,7 @@ def _close(options: Namespace, held: Held) -> int:
         _say(f"{_shown(path)}: {facts['lost']:,} records could not be kept; is the disk full?")
     if facts is not None and facts.get("hooks"):
         _say(f"{who} still has {facts['hooks']:,} hooks of vestige; please report this")
+    complete_copies(path, _say)
     if not os.path.exists(path):
         _say(f"the trace is {path} where the process runs")
         return 0

@@ -205,6 +205,7 @@ def over(held: Held, options: Any, shown: Callable[[str], str]) -> AttachedRecor
     return AttachedRecording.over(
         {
             "_path": path,
+            "_read": path,
             "_shown": shown(path),
             "_command": [],
             "_scope": {},

@@ -44,6 +44,8 @@ class Target:
     def _check_status(self) -> None:
         facts = self.status()
         if not facts:
+            if not os.path.exists("/proc/self"):
+                raise Failure(f"process {self.pid}: /proc is not mounted, and attaching needs it")
             raise Failure(f"there is no process {self.pid}")
         if facts.get("Tgid", "").strip() != str(self.pid):
             raise Failure(f"{self.pid} is a thread of process {facts.get('Tgid', '').strip()}: give that")

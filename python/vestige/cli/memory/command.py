@@ -5,7 +5,6 @@ It is `vestige run` with another recording and another report.
 
 from __future__ import annotations
 
-from vestige.base.child_files import find_children
 from vestige.cli.recording_options import add_options
 from vestige.cli.run import USAGE, Recording, parse, runner
 
@@ -53,9 +52,9 @@ class MemoryRecording(Recording):
 
         from .resident import short
 
-        trace = Trace(self._path)
-        info = trace.info()
-        if info["records"] <= WORDS_TO_REPORT:
+        trace = Trace(self._read) if self._read else None
+        info = trace.info() if trace is not None else {}
+        if trace is not None and info["records"] <= WORDS_TO_REPORT:
             sums = trace.memory(rows=0)
             peak, total, leaks = (sums["views"][view] for view in ("peak", "total", "leaks"))
             held = f"peak {size(peak.bytes)}, in all {size(total.bytes)} in {total.count:,} allocations; "
@@ -64,5 +63,5 @@ class MemoryRecording(Recording):
             if beside := short([sums]):
                 print(beside, file=out)
             print(f"{sums['records']:,} records in {self._shown}  ({size(info['bytes'])})", file=out)
-        self._tell_children(find_children(self._path, trace.info()["trace_id"]), out)
+        self._tell_children(self._children(trace), out)
         print(f"vestige memory-report {quote(self._shown)}", file=out)
