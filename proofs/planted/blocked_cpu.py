@@ -37,7 +37,7 @@ asyncio.run(main())
 import asyncio
 import random
 
-ROWS = 60000  # 50000..90000
+ROWS = 150000  # 120000..200000
 REQUESTS = 8  # 6..10
 
 

@@ -48,7 +48,7 @@ print([handle(number) for number in range(3)])
 # file: plugins.py
 import json
 
-SIZE = 250000  # 150000..400000
+SIZE = 500000  # 400000..700000
 
 text = json.dumps(list(range(SIZE)))
 KNOWN = [json.loads(text) for _ in range(8)]  # planted
@@ -86,7 +86,7 @@ print(Registry(["plugin_small", "plugin_large"]).run())
 class Plugin:
     size = 1
 # file: plugin_large.py
-STEPS = 2000000  # 1500000..3000000
+STEPS = 4000000  # 3000000..5000000
 
 
 class Plugin:

@@ -37,12 +37,20 @@ def _of_functools(evidence: Evidence) -> Finding | None:
         if not those or ns < SHARE * evidence.rest_ns or misses < MADE or hits >= FOUND * (hits + misses):
             continue
         if best is None or ns > best[1]:
+            caller = evidence.caller_of(those[0].shown)
             found = (
-                f"{those[0].shown} has an lru_cache with room for {room:,}, which had the value {hits:,} times and "
-                f"lacked it {misses:,} times: {duration(ns)} ({evidence.share(ns)}) to make values again."
+                f"{those[0].shown}, called by {caller}, has an lru_cache with room for {room:,}, which had the value "
+                f"{hits:,} times and lacked it {misses:,} times: {duration(ns)} ({evidence.share(ns)}) to make values again."
             )
             numbers = {"room": room, "found": hits, "made": misses, "total_ns": ns, "passed_ns": evidence.passed_ns}
-            finding = Finding("cache", found, where=place(those[0]), numbers=numbers, look="report --sort calls", ns=ns)
+            finding = Finding(
+                "cache",
+                found,
+                where={**place(those[0]), "called_by": caller},
+                numbers=numbers,
+                look="report --sort calls",
+                ns=ns,
+            )
             best = (finding, ns)
     return best[0] if best is not None else None
 
@@ -50,11 +58,11 @@ def _of_functools(evidence: Evidence) -> Finding | None:
 def _of_re(evidence: Evidence) -> Finding | None:
     places = evidence.places
     sums: dict[str, list[int]] = {}
-    callers: dict[str, Node] = {}
+    callers: dict[str, tuple[Node, str]] = {}
     for at, node in enumerate(places.nodes):
         if node.name == "compile" and node.file.endswith("/re/_compiler.py") and not places.importing[at]:
             caller = places.caller(at)
-            callers[caller.shown] = caller
+            callers[caller.shown] = caller, places.called(at)
             one = sums.setdefault(caller.shown, [0, 0])
             one[0] += node.calls
             one[1] += node.total_ns
@@ -68,7 +76,7 @@ def _of_re(evidence: Evidence) -> Finding | None:
         "cache",
         f"{shown} had {count:,} patterns compiled, which are more than the {PATTERNS_ROOM} that re remembers: "
         f"{duration(ns)} ({evidence.share(ns)}).",
-        where=place(callers[shown]),
+        where={**place(callers[shown][0]), "calls": callers[shown][1]},
         numbers={"made": count, "room": PATTERNS_ROOM, "total_ns": ns, "passed_ns": evidence.passed_ns},
         look="report --tree",
         ns=ns,

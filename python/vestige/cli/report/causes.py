@@ -5,6 +5,8 @@ causes may have explained the same time (`explained`).
 
 from __future__ import annotations
 
+from sys import stdlib_module_names
+
 from vestige.base.quantities import duration, plural
 from vestige.reading.kinds import NATIVE, PYTHON
 from vestige.reading.labels import plain_name
@@ -15,7 +17,7 @@ from .children import children
 from .collector import collections
 from .crowds import oversubscribed
 from .data import gil_holders
-from .findings import Finding, place, waits
+from .findings import Finding, heaviest, place, waits
 from .growing import growing
 from .idle_devices import idle_device
 from .imports import Imports
@@ -29,7 +31,9 @@ from .workers import slow_worker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
+    from .data import Node
     from .findings import Evidence
 
 MS = 1_000_000
@@ -50,7 +54,8 @@ def lost_records(evidence: Evidence) -> Finding | None:
     )
 
 
-IMPORTS_SHARE, IMPORTS_NS = 0.2, 150 * MS
+IMPORTS_SHARE, IMPORTS_NS = 0.2, 80 * MS
+STDLIB_NS = 250 * MS  # of a module of the standard library, which hardly anybody can avoid
 
 
 def _undisturbed(evidence: Evidence, ns: int) -> float:
@@ -60,23 +65,41 @@ def _undisturbed(evidence: Evidence, ns: int) -> float:
     return waited + evidence.alone(ns - waited)
 
 
+def _in_imports(evidence: Evidence, ns: int) -> tuple[Node | None, Node | None]:
+    """Returns the function in which the slowest import spent half of its time, and the function in C that it called."""
+    places = evidence.places
+    nodes = [node for node, importing in zip(places.nodes, places.importing) if importing and node.imports]
+    slowest = next((node for node in nodes if node.total_ns >= ns), None)
+    function, leaf = heaviest(slowest, ns) if slowest is not None else (None, None)
+    return (None, None) if function is None or function.imports else (function, leaf)
+
+
 def slow_imports(evidence: Evidence) -> Finding | None:
     imports = Imports(evidence.data.tree)
-    if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or _undisturbed(evidence, imports.total_ns) < IMPORTS_NS:
+    alone_ns = _undisturbed(evidence, imports.total_ns)
+    if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or alone_ns < IMPORTS_NS:
         return None
     modules = IMPORTS.sorted(imports.modules.values())
     # An import without a name failed, or is from an older trace. Such a name would not help the user.
     link = next((link for link in imports.chain if link.is_named), imports.chain[0])
     slowest, ns = link.name, link.total_ns
+    if slowest.partition(".")[0] in stdlib_module_names and alone_ns < STDLIB_NS:
+        return None
     which = "the slowest" if slowest == imports.chain[0].name else "the slowest that has a name"
     worst = next((module for module in modules if module.is_named), modules[0])
     evidence.imports_ns = imports.total_ns
     inside = "" if worst.name == slowest else f"; by itself {worst.name} took most, {duration(worst.self_ns)}"
+    function, leaf = _in_imports(evidence, ns)
+    site: dict[str, Any] = {}
+    if function is not None:
+        site = {**place(function), "inside": leaf.shown if leaf is not None else ""}
+        inside += f", and most of it is in {function.shown}"
+        inside += f" ({plain_name(leaf.name)})" if leaf is not None else ""
     return Finding(
         "imports",
         f"Imports took {duration(imports.total_ns)} ({evidence.share(imports.total_ns)}): {which} is {slowest}, "
         f"{duration(ns)}, imported by {imports.chain_by}{inside}." + beside_others(evidence, evidence.busy_ns, "A"),
-        where={"module": slowest, "imported_by": imports.chain_by, "slowest_alone": worst.name},
+        where={"module": slowest, "imported_by": imports.chain_by, "slowest_alone": worst.name, **site},
         numbers={
             "imports_ns": imports.total_ns,
             "slowest_ns": ns,
@@ -104,12 +127,13 @@ def same_arguments(evidence: Evidence) -> Finding | None:
             best, saved = repeat, ns
     if best is None:
         return None
+    caller = evidence.caller_of(best.shown)
     return Finding(
         "same arguments",
-        f"{best.shown} is called {best.calls:,} times with the same arguments, {best.arguments}: "
+        f"{best.shown} is called by {caller} {best.calls:,} times with the same arguments, {best.arguments}: "
         f"{duration(best.total_ns)} ({evidence.share(best.total_ns)}); "
         f"all but the first, {duration(saved)}, could be remembered.",
-        where={"function": best.shown, "file": best.file, "line": best.line},
+        where={"function": best.shown, "file": best.file, "line": best.line, "called_by": caller},
         numbers={
             "calls": best.calls,
             "arguments": best.arguments,

@@ -26,8 +26,9 @@ AWAITED = {f"[await] {name}" for name in (AWAITS_CHILD, "Process.wait", "Process
 class Waited:
     """How often and how long a function waited for children."""
 
-    def __init__(self, caller: Node, name: str) -> None:
+    def __init__(self, caller: Node, name: str, called: str) -> None:
         self.caller, self.name = caller, name
+        self.called = called  # the function through which it waited
         self.calls = self.ns = 0
         self.unknown_ns = 0  # the part that is no known wait
 
@@ -49,7 +50,7 @@ def children(evidence: Evidence) -> Finding | None:
         "waiting",
         f"{waited.caller.shown} waited {duration(waited.ns)} ({evidence.share(waited.ns)}) for child processes in "
         f"{waited.name}, {plural(waited.calls, 'call')}.",
-        where={**place(waited.caller), "waits_in": waited.name},
+        where={**place(waited.caller), "calls": waited.called, "waits_in": waited.name},
         numbers={"wait_ns": waited.ns, "calls": waited.calls, "passed_ns": evidence.passed_ns},
         look="report --tree",
         ns=waited.ns,
@@ -70,7 +71,7 @@ def _found(evidence: Evidence) -> dict[tuple[str, str], Waited]:
             continue
         caller = places.caller(at)
         name = plain_name(node.name) if node.kind == NATIVE else node.name
-        one = found.setdefault((caller.shown, name), Waited(caller, name))
+        one = found.setdefault((caller.shown, name), Waited(caller, name, places.called(at)))
         is_await = not node.kind
         one.calls += node.waits if is_await else node.calls
         one.ns += node.awaiting_ns if is_await else node.total_ns

@@ -20,8 +20,9 @@ LONG_NS = 100 * MS  # a collection that takes this long is reported, whatever it
 class Begun:
     """The garbage collections that began in one function."""
 
-    def __init__(self, function: Node) -> None:
+    def __init__(self, function: Node, called: str) -> None:
         self.function = function
+        self.called = called  # what it called when they began
         self.count = self.ns = 0
 
 
@@ -34,7 +35,7 @@ def _begun(evidence: Evidence) -> list[Begun]:
     for at, node in enumerate(places.nodes):
         if node.kind == GC and not (places.importing[at] and evidence.tells_imports):
             around = places.caller(at)
-            one = found.setdefault(around.shown, Begun(around))
+            one = found.setdefault(around.shown, Begun(around, places.called(at)))
             one.count += node.calls
             one.ns += node.total_ns
     return sorted(found.values(), key=lambda one: -one.ns)
@@ -68,7 +69,7 @@ def collections(evidence: Evidence) -> Finding | None:
     return Finding(
         "garbage collection",
         text,
-        where=place(most.function),
+        where={**place(most.function), "calls": most.called},
         numbers={
             "collections": sum(one.count for one in begun),
             "gc_ns": gc_ns,

@@ -8,7 +8,7 @@ from vestige.base.quantities import duration, plural
 from vestige.reading.kinds import NATIVE
 from vestige.reading.labels import plain_name
 
-from .findings import Finding, place, waits
+from .findings import Finding, heaviest, place, waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _shared(evidence: Evidence) -> Finding | None:
         "oversubscribed",
         f"Threads waited {duration(ns)} in {shown}, {ns / whole:.0%} of its time, for something of which there are too "
         f"few: they take it by {plain_name(node.name)} and give it back, {plural(count, 'time')}.",
-        where={**place(around), "waits_in": plain_name(node.name)},
+        where={**place(around), "calls": node.shown},
         numbers={"wait_ns": ns, "total_ns": whole, "calls": count, "passed_ns": evidence.passed_ns},
         look="report --tree",
         ns=min(ns, evidence.passed_ns),
@@ -89,12 +89,24 @@ def _processors(evidence: Evidence) -> Finding | None:
         return None
     tops = [thread for thread in evidence.data.threads if thread.pid in workers and thread.top_shown]
     top = max(tops, key=lambda thread: thread.self_ns, default=None)
+    starter, called = _starter(evidence)
+    by = f" for {starter.shown}" if starter is not None else ""
     return Finding(
         "oversubscribed",
-        f"{len(workers)} processes computed at the same time on {plural(processors, 'processor')}, most in "
+        f"{len(workers)} processes computed at the same time on {plural(processors, 'processor')}{by}, most in "
         f"{top.top_shown if top else '?'}: each had a processor for about {processors / len(workers):.0%} of the time.",
-        where={"function": top.top_shown if top else ""},
+        where={**(place(starter) if starter is not None else {}), "calls": called},
         numbers={"processes": len(workers), "processors": processors, "worked_ns": whole, "wall_ns": wall_ns},
         look="report --threads",
         ns=whole / len(workers),
     )
+
+
+def _starter(evidence: Evidence) -> tuple[Node | None, str]:
+    """Returns the function of the user's own in which the first process spent most of its time, and what it called."""
+    pid = evidence.facts[0]["pid"]
+    trees = [tree for (each, _), tree in evidence.data.trees.items() if each == pid]
+    tree = max(trees, key=lambda tree: tree.total_ns, default=None)
+    function = heaviest(tree, tree.total_ns)[0] if tree is not None else None
+    called = max(function.children.values(), key=lambda node: node.total_ns, default=None) if function else None
+    return function, called.shown if called is not None else ""

@@ -166,6 +166,13 @@ class Evidence:
             if any(marks):
                 yield trace.info()["pid"], trace.tables(["chosen_spans"], marks=marks)["chosen_spans"]
 
+    def caller_of(self, shown: str) -> str:
+        """Returns the name of the function that calls another one, where the calls take most time; "" if there is none."""
+        places = self.places
+        found = [at for at, node in enumerate(places.nodes) if node.shown == shown and places.outer[at]]
+        at = max(found, key=lambda at: places.nodes[at].total_ns, default=-1)
+        return places.nodes[places.parents[at]].shown if at >= 0 and places.parents[at] >= 0 else ""
+
     def share(self, ns: float) -> str:
         return f"{min(ns / self.passed_ns, 1):.0%}"
 
@@ -219,6 +226,13 @@ class Places:
         while around >= 0 and self.nodes[around].kind == NATIVE:
             around = self.parents[around]
         return self.nodes[around if around >= 0 else parent]
+
+    def called(self, at: int) -> str:
+        """Returns the name of the function that caller() calls itself, on the way to a call; "" if that is the caller."""
+        around = self.own[self.parents[at]] if self.parents[at] >= 0 else -1
+        while around >= 0 and at >= 0 and self.parents[at] != around:
+            at = self.parents[at]
+        return self.nodes[at].shown if around >= 0 else ""
 
     def add_up(self, takes: Callable[[Node], int]) -> list[int]:
         """Returns for each place the sum over it and all places below."""

@@ -123,7 +123,7 @@ def _by_function(evidence: Evidence) -> Finding | None:
         "exceptions",
         f"{name} raised {plural(worst.count, 'exception')}, which {worst.caller.shown} caught: {duration(worst.ns)} "
         f"({evidence.share(worst.ns)}) in calls that failed, and what catching took.",
-        where={**place(worst.node), "caught_in": worst.caller.shown},
+        where={**place(worst.node), "called_by": worst.caller.shown},
         numbers={
             "exceptions": worst.count,
             "calls": worst.node.calls,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vestige.base.quantities import duration
 from vestige.reading.kinds import NATIVE, PYTHON
 from vestige.reading.labels import plain_name
+from vestige.reading.libraries import OWN
 from vestige.reading.waits import LOCK, SLEEP, SPIN
 
 from .findings import Finding, place, waits
@@ -66,7 +67,9 @@ def _sites(evidence: Evidence) -> list[Site]:
         each = node.calls // max(places.nodes[parent].calls, 1) if parent >= 0 else 0
         if places.importing[at] or each < FEW_CALLS:
             continue
-        if each < SITE_CALLS and (outside[at] - slept[at] < FEW_NS * node.calls or places.started[at]):
+        is_own = node.owner == OWN and (node.kind != NATIVE or places.own[parent] == parent)
+        is_slow = is_own and outside[at] - slept[at] >= FEW_NS * node.calls and not places.started[at]
+        if each < SITE_CALLS and not is_slow:
             continue
         if outside[at] < SITE_OUTSIDE * node.total_ns:
             continue

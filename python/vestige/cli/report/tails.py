@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .findings import Evidence
 
 CALLS = 100  # with fewer calls, a hundredth is less than one call
-TIMES, SHARE = 10, 0.1
+TIMES, SHARE, FEW = 10, 0.1, 0.1
 P99_NS = 5_000_000  # shorter calls are not worth a sentence
 IDLE_SHARE = 0.5
 LOOKED_AT, MOST_CALLS = 3, 400_000  # the most functions, and the most calls of a function, that are read again
@@ -68,7 +68,7 @@ def tail(evidence: Evidence) -> Finding | None:
         slow_ns = one.slow_ns - evidence.busy_ns  # any call becomes slow while its thread waits for a processor
         if one.count < CALLS or slow_ns < SHARE * one.whole_ns or one.shown in evidence.explained:
             continue
-        if one.p99_ns < max(TIMES * one.p50_ns, P99_NS) or one.slow_count < 2:
+        if one.p99_ns < max(TIMES * one.p50_ns, P99_NS) or not 2 <= one.slow_count <= FEW * one.count or not one.file:
             continue
         if one.kind == "function" and idle.get(one.shown, 0) >= IDLE_SHARE:
             continue

@@ -62,6 +62,9 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
     if function is not None:
         where |= place(function)
         inside = f" in {function.shown}" + (f" ({plain_name(leaf.name)})" if leaf is not None else "")
+        where["inside"] = leaf.shown if leaf is not None else ""
+        where["called_by"] = evidence.caller_of(function.shown) if leaf is None else ""
+        inside += f", called by {where['called_by']}" if where["called_by"] else ""
         evidence.explained.add(function.shown)
     begin = min(each["start_ns"] for each in evidence.facts)
     times = "once" if loop.blocking == 1 else f"{loop.blocking:,} times"

@@ -94,6 +94,10 @@ def _finding(evidence: Evidence, shown: str, those: list[Durations], call: Call,
         function, leaf = heaviest(evidence.look(step), call.ns)
         inside = _inside(function, leaf, shown)
         where |= place(function) if function is not None else {}
+        where["inside"] = leaf.shown if leaf is not None else ""
+    if not where.get("inside"):
+        where["called_by"] = evidence.caller_of(str(where["function"]))
+        inside += f", called by {where['called_by']}" if where["called_by"] else ""
     evidence.explained.add(shown)
     noun = "tasks" if is_task else "calls"
     by = f" in {name}" if name and not is_task else ""
