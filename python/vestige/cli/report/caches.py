@@ -40,7 +40,8 @@ def _of_functools(evidence: Evidence) -> Finding | None:
             caller = evidence.caller_of(those[0].shown)
             found = (
                 f"{those[0].shown}, called by {caller}, has an lru_cache with room for {room:,}, which had the value "
-                f"{hits:,} times and lacked it {misses:,} times: {duration(ns)} ({evidence.share(ns)}) to make values again."
+                f"{hits:,} times and lacked it {misses:,} times: {duration(ns)} ({evidence.share(ns)}) to make "
+                "values again."
             )
             numbers = {"room": room, "found": hits, "made": misses, "total_ns": ns, "passed_ns": evidence.passed_ns}
             finding = Finding(

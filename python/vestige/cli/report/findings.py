@@ -167,7 +167,7 @@ class Evidence:
                 yield trace.info()["pid"], trace.tables(["chosen_spans"], marks=marks)["chosen_spans"]
 
     def caller_of(self, shown: str) -> str:
-        """Returns the name of the function that calls another one, where the calls take most time; "" if there is none."""
+        """Returns the name of the function that calls another one, where that takes most time; "" if none does."""
         places = self.places
         found = [at for at, node in enumerate(places.nodes) if node.shown == shown and places.outer[at]]
         at = max(found, key=lambda at: places.nodes[at].total_ns, default=-1)
@@ -228,7 +228,7 @@ class Places:
         return self.nodes[around if around >= 0 else parent]
 
     def called(self, at: int) -> str:
-        """Returns the name of the function that caller() calls itself, on the way to a call; "" if that is the caller."""
+        """Returns the name of the function that caller() calls itself, on the way to a call; "" if it does not."""
         around = self.own[self.parents[at]] if self.parents[at] >= 0 else -1
         while around >= 0 and at >= 0 and self.parents[at] != around:
             at = self.parents[at]
