@@ -1,5 +1,5 @@
 /* Recordings that are bounded, for tests: each thread records numbered calls,
- * so that a reader sees where some are missing. One recording at a time. */
+ * so that a reader sees which calls are missing. One recording at a time. */
 #ifndef VST_TESTS_BOUNDED_H
 #define VST_TESTS_BOUNDED_H
 
@@ -14,7 +14,7 @@
 #include "one_session.h"
 
 enum {
-    IDS = 10, /* the functions of leaves, which a thread calls in rotation */
+    IDS = 10, /* ids of the leaf functions, which a thread calls in rotation */
     MIB = 1 << 20,
     THREADS_MAX = 400,
     OUTER = 7 /* calls around the leaves */
@@ -75,8 +75,8 @@ typedef struct seen {
     vst_trace *trace;
     unsigned next[THREADS_MAX + 2]; /* the leaf expected, 0: any */
     uint64_t leaves, open_leaves, outer, dropped, losses;
-    uint64_t gaps;  /* leaves that do not follow the one before */
-    uint64_t holes; /* and what was dropped although older leaves are there */
+    uint64_t gaps;  /* leaves whose number does not follow the number before */
+    uint64_t holes; /* dropped leaves although older leaves are in the file */
     int64_t first_ns, last_ns, last_leaf_ns;
 } seen;
 

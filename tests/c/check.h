@@ -1,7 +1,7 @@
 /* The whole of our test framework: a test is a function whose name is a
  * sentence, with underscores for spaces. TEST() runs it and prints a line;
- * checks_end() prints the sums and is the exit code. One file is one program,
- * on one thread. */
+ * checks_end() prints the counts and returns the exit code. One file is one
+ * program, on one thread. */
 #ifndef VST_TESTS_CHECK_H
 #define VST_TESTS_CHECK_H
 
@@ -20,7 +20,7 @@ static int checks_passed, checks_failed, checks_bad;
     check_text((value), (expected), #value, __FILE__, __LINE__)
 #define TEST(function) check_run(function, #function)
 
-/* Under the thread sanitizer, which what runs on one thread need not do. */
+/* The thread sanitizer runs only tests with several threads. */
 #if defined(__SANITIZE_THREAD__)
 enum { FOR_THREADS = 1 };
 #else

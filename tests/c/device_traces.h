@@ -1,5 +1,5 @@
-/* Traces of devices, made by hand, and what replay gives of them: each activity
- * in a plain array, for tests that look at all of them. */
+/* Traces of devices, made by hand. Replay puts each activity into a plain
+ * array, for tests that look at all activities. */
 #ifndef VST_TESTS_DEVICE_TRACES_H
 #define VST_TESTS_DEVICE_TRACES_H
 
@@ -11,7 +11,7 @@
 enum {
     OPERATOR = 1,
     ANNOTATION = 2,
-    FIRST_NAME = 3, /* of six names of activities */
+    FIRST_NAME = 3, /* id of the first of six names of activities */
     NAMES = 6,
     DEVICES = 2,
     STREAMS = 3,

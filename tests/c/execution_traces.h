@@ -21,7 +21,7 @@ static inline vst_session *started(uint64_t max_size)
     return session;
 }
 
-/* One of a document's nodes: its head. */
+/* The head of a node of a document. */
 typedef struct node_head {
     unsigned long long id, parent, record, forward;
 } node_head;
@@ -33,8 +33,8 @@ static inline const char *end_of_line(const char *at)
     return at;
 }
 
-/* Within the line that it begins; by memmem, because strstr looks at all of the
- * text each time where a sanitizer watches it. */
+/* Searches only the line that begins at `line`, with memmem: under a sanitizer,
+ * strstr reads the whole text at each call. */
 static inline const char *find_in_line(const char *at, const char *key)
 {
     return memmem(at, (size_t)(end_of_line(at) - at), key, strlen(key));
@@ -62,7 +62,8 @@ static inline const char *next_line(const char *line)
 
 #define ATTRIBUTE_KEY(name) "\"" name "\", \"type\": \"uint64\", \"value\": "
 
-/* The nodes of a document, in its order; the caller frees. */
+/* Returns the nodes of a document, in the document's order; the caller frees
+ * the array. */
 static inline node_head *heads_of(const char *text, size_t *count)
 {
     node_head *heads = calloc(strlen(text) / 100 + 1, sizeof *heads);
@@ -97,9 +98,9 @@ static inline bool has_id(const node_head *heads, size_t count,
     return bsearch(&wanted, heads, count, sizeof wanted, by_id) != NULL;
 }
 
-/* JSON; no id twice; the root is 1 and its own parent; every other node has a
- * parent that is there and that began before it. Gives how many nodes there
- * are, roots included. */
+/* Checks that the document is JSON, that no id occurs twice, that the root is 1
+ * and its own parent, and that every other node has a parent in the document
+ * that began earlier. Returns the number of nodes, roots included. */
 static inline size_t check_document(const char *text)
 {
     size_t count = 0, bad = 0;
@@ -140,7 +141,8 @@ static inline char *export_all(vst_trace *const *traces, size_t count,
     return text;
 }
 
-/* Stops, exports and ends; the document is checked, the caller frees it. */
+/* Stops and exports the session, checks the document and returns it; the caller
+ * frees it. */
 static inline char *finished(vst_session *session)
 {
     vst_trace *trace = NULL;
@@ -155,8 +157,8 @@ static inline char *finished(vst_session *session)
     return text;
 }
 
-/* The part of a document that is about the node of this number, "" if there is
- * none: it begins with its id. */
+/* Returns the part of a document that describes the node with this number; ""
+ * if there is no such node. The part begins with the node's id. */
 static inline const char *node_of(const char *text, unsigned long long record)
 {
     const char *begin = "";

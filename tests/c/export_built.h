@@ -5,8 +5,8 @@
 #include "exported.h"
 #include "trace_builder.h"
 
-/* Exports a built trace and returns the file's contents, which the caller
- * frees, "" if there is no file. The file is deleted. format may be NULL. */
+/* Exports a built trace and returns the file's contents ("" if there is no
+ * file), which the caller frees. Deletes the file. format may be NULL. */
 static inline char *export_built(const builder *b, const char *name,
                                  const char *format, int window)
 {

@@ -20,7 +20,8 @@ static inline const char *in_folder(const char *name)
     return path;
 }
 
-/* A file's bytes (gzip or plain) with a NUL behind them; the caller frees. */
+/* Returns a file's bytes (gzip or plain) with a NUL behind them; the caller
+ * frees the bytes. */
 static inline char *contents(const char *path)
 {
     gzFile file = gzopen(path, "rb");

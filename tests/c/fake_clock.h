@@ -1,6 +1,6 @@
-/* A clock that goes on when a test says so, for programs linked with
+/* A clock that moves only when a test moves it, for programs linked with
  * --wrap=clock_gettime (meson.build): a tick is a nanosecond. Any thread reads
- * it, one moves it. */
+ * the clock, one thread moves it. */
 #ifndef VST_TESTS_FAKE_CLOCK_H
 #define VST_TESTS_FAKE_CLOCK_H
 
@@ -37,7 +37,7 @@ static inline void fake_advance(int64_t ns)
     atomic_store_explicit(&fake_ns, fake_now() + ns, memory_order_relaxed);
 }
 
-/* Before the first recording. */
+/* Call before the first recording. */
 static inline void fake_clock_begin(void)
 {
     vst_clock_in_use = VST_CLOCK_MONOTONIC;

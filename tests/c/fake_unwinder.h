@@ -14,7 +14,8 @@
 typedef struct fake_code {
     const char *name;
     atomic_long references;
-    void (*dropped)(struct fake_code *code); /* on each reference let go of */
+    void (*dropped)(struct fake_code *code); /* called for each released
+                                              * reference */
 } fake_code;
 
 typedef struct fake_stack {
@@ -24,13 +25,16 @@ typedef struct fake_stack {
 } fake_stack;
 
 static _Thread_local fake_stack fake_frames;
-static _Thread_local int fake_entered;   /* gather and enter, less leave */
-static _Thread_local bool fake_has_lock; /* the caller holds it already */
-static pthread_mutex_t *fake_lock;       /* NULL: there is none */
-static atomic_bool fake_is_absent;       /* nothing can be gathered now */
+static _Thread_local int fake_entered;   /* calls of gather and enter, minus
+                                          * calls of leave */
+static _Thread_local bool fake_has_lock; /* the calling thread already holds the
+                                          * lock */
+static pthread_mutex_t *fake_lock;       /* NULL: the language has no lock */
+static atomic_bool fake_is_absent;       /* the language can gather no frames
+                                          * now */
 static bool (*fake_evaluation)(uintptr_t at);
 static atomic_int fake_lookups;      /* frames named */
-static void (*fake_gathering)(void); /* called by gather */
+static void (*fake_gathering)(void); /* called by gather, if set */
 
 static inline bool fake_enter(void **entered)
 {

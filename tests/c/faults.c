@@ -1,5 +1,6 @@
 /* The calls of faults.h. The linker names them: __wrap_x is called in place of
- * x, __real_x is x. The 64s are what x is called where files may be large. */
+ * x, __real_x is x. A name ends in 64 where the C library has a variant for
+ * large files. */
 #include "faults.h"
 
 #include <errno.h>
@@ -25,10 +26,11 @@ const struct fault_told faults_told[FAULT_KINDS] = {
     [FAULT_THREAD] = {VST_OK, EAGAIN},
 };
 
-static atomic_int armed = FAULT_KINDS; /* the kind that fails */
+static atomic_int armed = FAULT_KINDS; /* the kind of call that fails */
 static atomic_uint calls, failed_at;
 static atomic_bool paused;
-static bool lasts; /* constant while armed, as is `with` */
+static bool lasts; /* whether all later calls fail, too; constant while armed,
+                    * as is `with` */
 static int with;
 
 void faults_begin(fault_kind kind, unsigned n, bool lasting, int error)
@@ -66,7 +68,7 @@ static bool fails(fault_kind kind)
 
 /* ---- memory ------------------------------------------------------------- */
 
-/* The core's own heap asks malloc, so that it fails like any other. */
+/* The core's own heap calls malloc, so the heap fails like any other caller. */
 __attribute__((constructor)) static void use_malloc(void)
 {
     vst__heap_is_malloc = true;
@@ -179,7 +181,7 @@ int __wrap_memfd_create(const char *name, unsigned flags)
     return fails(FAULT_OPEN) ? -1 : __real_memfd_create(name, flags);
 }
 
-/* The core only duplicates with it. */
+/* The core uses fcntl only to duplicate descriptors. */
 int __wrap_fcntl64(int fd, int command, ...)
 {
     va_list more;

@@ -1,6 +1,6 @@
-/* Makes the n-th call of a kind fail, as the core makes it: the linker sends
- * these calls of the test and of the core in it (see meson.build) to faults.c
- * first. What libraries call among themselves is not touched. */
+/* Makes the core's n-th call of a kind fail: the linker sends these calls of
+ * the test and of the core in it (see meson.build) to faults.c first. Calls
+ * that libraries make among themselves never fail. */
 #ifndef VST_TESTS_FAULTS_H
 #define VST_TESTS_FAULTS_H
 
@@ -16,7 +16,7 @@ typedef enum fault_kind {
     FAULT_PWRITE,
     FAULT_FTRUNCATE,
     FAULT_PREAD,
-    FAULT_OPEN, /* whatever gives a new descriptor or stream */
+    FAULT_OPEN, /* every call that returns a new descriptor or stream */
     FAULT_FWRITE,
     FAULT_RENAME,
     FAULT_FSYNC,
@@ -24,12 +24,12 @@ typedef enum fault_kind {
     FAULT_KINDS
 } fault_kind;
 
-/* From now on the n-th call (1, 2, 3 …) of this kind fails with `error`, and if
- * it lasts all that follow do. */
+/* From now on the n-th call (1, 2, 3 …) of this kind fails with `error`. If
+ * `lasts`, all later calls of the kind fail, too. */
 void faults_begin(fault_kind kind, unsigned n, bool lasting, int error);
-/* Calls while it pauses neither fail nor count. */
+/* While faults are paused, calls neither fail nor count. */
 void faults_pause(bool pauses);
-/* No more faults; true if there was one. */
+/* Ends the faults; returns whether a call failed. */
 bool faults_end(void);
 
 /* For each kind of fault, the errno with which calls fail and the status that
@@ -39,7 +39,7 @@ extern const struct fault_told {
     int sys_errno;
 } faults_told[FAULT_KINDS];
 
-/* A thread of the test's own: never fails by request. */
+/* Starts a thread of the test; creating this thread never fails by request. */
 int faults_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
 #endif

@@ -1,5 +1,6 @@
-/* A trace file that comes into being piece by piece, cut wherever a writer may
- * have been: some chunks are there, of each some records. */
+/* A trace file that comes into being piece by piece, cut at any place a writer
+ * can have reached: the file has some chunks, and each chunk has some of its
+ * records. */
 #ifndef VST_TESTS_GROWING_FILE_H
 #define VST_TESTS_GROWING_FILE_H
 
@@ -12,9 +13,9 @@
 
 typedef struct growing {
     view_random random;
-    builder whole, now; /* `now` has the size and the chunks of the file */
-    size_t chunks[256]; /* where each begins */
-    size_t words[256];  /* of each: that there are by now */
+    builder whole, now; /* `now` has the final file's size and chunks */
+    size_t chunks[256]; /* offset of each chunk */
+    size_t words[256];  /* words of each chunk that are in the file by now */
     size_t chunk_count, shown;
     char path[64];
     int fd;
@@ -35,7 +36,8 @@ static inline void growing_find_chunks(growing *self)
     }
 }
 
-/* Whether the thread of a chunk goes on in a later one that is there. */
+/* Returns whether the thread of a chunk continues in a later chunk that is in
+ * the file. */
 static inline bool growing_was_left(growing *self, size_t chunk)
 {
     const vst_chunk_header *left =
@@ -50,8 +52,8 @@ static inline bool growing_was_left(growing *self, size_t chunk)
     return false;
 }
 
-/* Records of a chunk become visible, some or all that are missing; a chunk is
- * sealed once it was left. */
+/* Makes some or all missing records of a chunk visible. Seals the chunk if its
+ * thread has left the chunk. */
 static inline void growing_records(growing *self, size_t chunk)
 {
     const vst_chunk_header *whole =

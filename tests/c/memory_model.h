@@ -65,7 +65,7 @@ static inline vst_session *session_begin(const vst_session_options *options)
     return session;
 }
 
-/* The last window of what the session recorded so far. */
+/* Reads the last window that the session recorded so far. */
 static inline void hear_session(vst_session *session, heard *all)
 {
     vst_trace *trace;

@@ -1,5 +1,5 @@
-/* memory_oracle.h. ORACLE_TABLE: it calls through a table of pointers that is
- * closed for writing. ORACLE_OWN: it has a malloc of its own. */
+/* memory_oracle.h. ORACLE_TABLE: the library calls through a read-only table of
+ * pointers. ORACLE_OWN: the library has a malloc of its own. */
 #include "memory_oracle.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #ifdef __GLIBC__
 #define PVALLOC pvalloc
 #else
-#define PVALLOC valloc /* musl has no other */
+#define PVALLOC valloc /* musl has no pvalloc */
 #endif
 
 #ifdef ORACLE_OWN
@@ -40,7 +40,8 @@ static const struct {
     __typeof__(&realloc) realloc;
     __typeof__(&free) free;
 } table = {malloc, calloc, realloc, free};
-static const void *volatile escaped = &table; /* no constants of these */
+/* Keeps the compiler from replacing the table's entries by constants. */
+static const void *volatile escaped = &table;
 #define CALL(name) (((const __typeof__(table) *)escaped)->name)
 #else
 #define CALL(name) name
@@ -78,7 +79,8 @@ static void take(oracle_log *log, block *b, vst_memory_kind kind, void *address,
 
 static void resize(oracle_log *log, block *b, size_t size, bool as_array)
 {
-    /* Kept as a number: the block may be gone when it is noted. */
+    /* Keep the address as a number: the block may be freed before it is
+     * noted. */
     uintptr_t old = (uintptr_t)b->address;
     void *grown = as_array ? reallocarray(b->address, size, 3)
                            : CALL(realloc)(b->address, size);
@@ -115,7 +117,7 @@ static void give_back(oracle_log *log, block *b)
     *b = (block){NULL, 0, false};
 }
 
-/* None of these gives a block. */
+/* Each of these calls fails and returns no block. */
 static void fail(uint64_t which)
 {
     static volatile size_t huge = SIZE_MAX / 2;
@@ -213,7 +215,8 @@ static void *load(const char *name, int mode)
 {
     void *library = dlopen(name, mode);
 
-    __asm__ volatile("" : "+r"(library)); /* a call, from here, and no jump */
+    /* Prevents a tail call, which would hide this library as the caller. */
+    __asm__ volatile("" : "+r"(library));
     return library;
 }
 
@@ -278,7 +281,8 @@ __attribute__((weak)) void oracle_register(const oracle *library);
 
 __attribute__((constructor)) static void construct(void)
 {
-    CALL(free)(CALL(malloc)(77)); /* before anybody could see it */
+    CALL(free)(CALL(malloc)(77)); /* an allocation before any code of ours could
+                                   * see it */
     if (oracle_register != NULL)
         oracle_register(&self);
 }

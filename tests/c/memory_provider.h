@@ -1,5 +1,5 @@
-/* A chunk provider for tests: chunks on the heap, all of them kept to look at,
- * and failures on request. One test at a time. */
+/* A chunk provider for tests: chunks on the heap, all kept until the end of the
+ * test, and failures on request. One test at a time. */
 #ifndef VST_TESTS_MEMORY_PROVIDER_H
 #define VST_TESTS_MEMORY_PROVIDER_H
 
@@ -14,7 +14,8 @@ enum { CHUNKS_MAX = 4096, ENTRIES_MAX = 4096 };
 
 typedef struct kept_chunk {
     uint64_t *words;
-    size_t capacity, used; /* used: 0 until sealed */
+    size_t capacity, used; /* words that are used; 0 until the chunk is
+                            * sealed */
     uint32_t thread, segments;
     int released;
 } kept_chunk;
@@ -25,7 +26,7 @@ typedef struct memory_provider {
     size_t chunk_count;
     vst_entry entries[ENTRIES_MAX];
     size_t entry_count;
-    size_t acquire_fails_after; /* so many acquires work */
+    size_t acquire_fails_after; /* the number of acquires that succeed */
     size_t define_fails_after;
     uint64_t lost;
 } memory_provider;

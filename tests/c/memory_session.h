@@ -1,5 +1,5 @@
-/* A recording of memory in a test: begin, let the program run, end, and the
- * events that came of it. One test at a time, on one thread. */
+/* Records memory in a test: begin, let the program run, end, then read the
+ * events. One test at a time, on one thread. */
 #ifndef VST_TESTS_MEMORY_SESSION_H
 #define VST_TESTS_MEMORY_SESSION_H
 
@@ -10,7 +10,7 @@
 #include "check.h"
 
 static vst_session *memory_session;
-static vst_trace *memory_trace; /* of the last recording */
+static vst_trace *memory_trace; /* the last recording and its events */
 static vst_memory_event *memory_events;
 static size_t memory_count, memory_capacity;
 
@@ -40,7 +40,7 @@ static inline vst_status memory_keep(void *ctx, const vst_memory_event *event)
     return VST_OK;
 }
 
-/* Nothing may be lost on the way. */
+/* Ends the recording, and checks that no record was lost. */
 static inline void memory_end(void)
 {
     const vst_memory_sink sink = {.event = memory_keep};

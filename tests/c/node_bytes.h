@@ -1,5 +1,5 @@
 /* Nodes of execution traces for tests: values as graph.h specifies them,
- * written byte by byte, and recorded with the operator that they are of. */
+ * written byte by byte, and recorded with their operator. */
 #ifndef VST_TESTS_NODE_BYTES_H
 #define VST_TESTS_NODE_BYTES_H
 
@@ -76,7 +76,7 @@ static inline void put_tensor_head(node_bytes *b, vst_value tag,
     put_text(b, "float");
 }
 
-/* Writes a tensor of two dimensions. */
+/* Writes a tensor with two dimensions. */
 static inline void put_tensor(node_bytes *b, uint64_t identity,
                               uint64_t storage, int64_t rows, int64_t columns)
 {
@@ -89,7 +89,7 @@ static inline void put_tensor(node_bytes *b, uint64_t identity,
     put_integer(b, 1);
 }
 
-/* Records the bytes as so many escapes as they take, `most` words in each. */
+/* Records the bytes in as many escapes as needed, with `most` words in each. */
 static inline void record_bytes(const node_bytes *b, uint64_t record,
                                 unsigned flags, unsigned observer,
                                 uint32_t most)
@@ -119,7 +119,7 @@ static inline vst_id define(vst_definition_kind kind, const char *name)
     return vst_recording_define(&definition);
 }
 
-/* A node of thread 1 with these inputs, or none. */
+/* Enters a node of thread 1 with these inputs; NULL: without inputs. */
 static inline void enter_node(vst_id id, uint64_t record,
                               const node_bytes *inputs)
 {

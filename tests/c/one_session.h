@@ -1,4 +1,4 @@
-/* The one recording of a test, and the functions that it calls. */
+/* The only recording of a test, and the functions that the test calls. */
 #ifndef VST_TESTS_ONE_SESSION_H
 #define VST_TESTS_ONE_SESSION_H
 
@@ -10,7 +10,7 @@
 
 static vst_session *session;
 
-/* The id of a function in C. */
+/* Returns the id of a C function. */
 static inline vst_id define(const char *name)
 {
     vst_definition definition = {.kind = VST_DEF_NATIVE,

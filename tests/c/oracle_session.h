@@ -35,7 +35,8 @@ static inline bool oracle_is_same(const vst_memory_event *event,
            !(event->flags & (VST_MEMORY_LOST_FREE | VST_MEMORY_UNKNOWN));
 }
 
-/* The events are what was noted, that is a lot, and nothing else. */
+/* Checks that the events are exactly the noted calls, and at least `least`
+ * calls. */
 static inline void oracle_check(const oracle_log *log, size_t least)
 {
     CHECK(log->count > least);

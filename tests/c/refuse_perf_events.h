@@ -1,6 +1,5 @@
-/* A system that does not report context switches. The linker sends calls of
- * syscall() here: meson.build asks for that, for the one test that includes
- * this file. */
+/* A system that does not report context switches. meson.build makes the linker
+ * send calls of syscall() here, for the one test that includes this file. */
 #ifndef VST_TEST_REFUSE_PERF_EVENTS_H
 #define VST_TEST_REFUSE_PERF_EVENTS_H
 
@@ -8,8 +7,9 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-static int refuse_with;       /* errno of perf_event_open, 0: it may work */
-static unsigned refuse_after; /* so many */
+static int refuse_with;       /* errno of perf_event_open; 0: the real call is
+                               * made */
+static unsigned refuse_after; /* the number of calls that succeed before */
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);

@@ -1,7 +1,7 @@
 /* Recordings that leave out short calls, and a model of the spans that they
  * must have: the model sees every call as it is made, and removes short calls
- * from the tree itself. It knows only one thing of the recorder: where the
- * chunk changed, because records of an earlier chunk stay. */
+ * from the tree itself. The model takes only one fact from the recorder: where
+ * the chunk changed, because records of an earlier chunk stay. */
 #ifndef VST_TESTS_SHORT_CALLS_H
 #define VST_TESTS_SHORT_CALLS_H
 
@@ -21,20 +21,22 @@ typedef struct model_call {
     int64_t start_ns, end_ns;
     uint32_t depth;
     bool raised;
-    /* While it is open: */
-    unsigned chunk; /* its ENTER is in this one */
-    bool stays;     /* a call of its own stays, or another record */
+    /* Valid while the call is open: */
+    unsigned chunk; /* the chunk that has the call's ENTER */
+    bool stays;     /* the call stays, because a call inside it or another
+                     * record stays */
 } model_call;
 
 typedef struct model {
-    model_call *ended; /* those that stay, in the order of their ends */
+    model_call *ended; /* the calls that stay, in the order of their ends */
     size_t count, capacity;
     model_call open[MODEL_DEPTH];
     uint32_t depth;
     uint64_t left_out;
-    int64_t shortest_ns; /* 0: all stay */
-    unsigned chunk;      /* so many were left */
-    uint64_t *cursor;    /* of the thread, after the last record */
+    int64_t shortest_ns; /* calls shorter than this are left out; 0: all calls
+                          * stay */
+    unsigned chunk;      /* number of chunks that the thread has left */
+    uint64_t *cursor;    /* the thread's position after the last record */
 } model;
 
 static vst_id model_ids[MODEL_IDS];
@@ -62,7 +64,8 @@ static inline void model_free(model *m)
     free(m->ended);
 }
 
-/* The record that was made should have moved the cursor by so many words. */
+/* Notes that the recorder has moved its cursor by `words` words for a
+ * record. */
 static inline void model_moved(model *m, ptrdiff_t words)
 {
     if (vst_thread_buffer->cursor != m->cursor + words)
@@ -107,7 +110,7 @@ static inline void model_leave(model *m, vst_kind kind)
     m->ended[m->count++] = call;
 }
 
-/* A record other than a call, of so many words: whatever is open stays. */
+/* Notes a record of `words` words that is not a call: all open calls stay. */
 static inline void model_other(model *m, ptrdiff_t words)
 {
     model_moved(m, words);
@@ -142,7 +145,7 @@ static inline vst_status model_keep(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-/* Takes the trace over. */
+/* Takes ownership of the trace. */
 static inline model_read model_replay(vst_trace *trace)
 {
     model_read read = {0};
@@ -167,8 +170,8 @@ static inline bool model_is(const vst_span *span, const model_call *call)
             span->start_ns == call->start_ns);
 }
 
-/* Checks a running recording: the calls that have ended are the first that
- * ended in the model, and the open calls were open at some time. */
+/* Checks a running recording: the calls that have ended are the first calls to
+ * end in the model, and the open calls were open at some time. */
 static inline void model_check_beginning(const model *m, const model_read *read)
 {
     size_t ended = 0;

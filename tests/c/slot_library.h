@@ -1,7 +1,7 @@
 #ifndef VST_TESTS_SLOT_LIBRARY_H
 #define VST_TESTS_SLOT_LIBRARY_H
 
-int slot_value(int of); /* one more */
-int slot_ask(int of);   /* ten times that */
+int slot_value(int of); /* returns the argument plus one */
+int slot_ask(int of);   /* returns ten times the argument */
 
 #endif

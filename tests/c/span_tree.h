@@ -1,5 +1,5 @@
-/* A sink that keeps what it is given and prints it as a call tree that a person
- * can read, and checks what must hold of every tree. */
+/* A sink that keeps its spans, prints them as a readable call tree, and checks
+ * the rules that hold for every tree. */
 #ifndef VST_TESTS_SPAN_TREE_H
 #define VST_TESTS_SPAN_TREE_H
 
@@ -14,17 +14,19 @@
 typedef struct span_tree {
     vst_span *spans;
     size_t count, capacity;
-    size_t limit;      /* spans kept, the rest is only counted; 0: all */
-    int64_t origin_ns; /* shown times count from here */
+    size_t limit;      /* number of spans to keep, the others are only counted;
+                        * 0: keep all */
+    int64_t origin_ns; /* printed times are relative to this time */
     const char *(*name)(vst_id id);
     char *text;
     size_t text_count;
-    char points[4096]; /* instants, counters and losses, a line each */
+    char points[4096]; /* instants, counters and losses, one per line */
     size_t points_count;
     size_t points_seen;
     int64_t last_end_ns;
     uint32_t last_thread;
-    int64_t *waiting_ns; /* by depth: of spans whose parent is still open */
+    int64_t *waiting_ns; /* by depth: summed time of spans whose parent is still
+                          * open */
     size_t depths, top;
 } span_tree;
 
@@ -52,7 +54,7 @@ static inline const char *tree_name(const span_tree *tree, vst_id id)
     return letter;
 }
 
-/* Takes the times that wait deeper than `depth` and returns their sum. */
+/* Removes the waiting times deeper than `depth` and returns their sum. */
 static inline int64_t tree_gather(span_tree *tree, size_t depth)
 {
     int64_t sum = 0;
@@ -64,8 +66,9 @@ static inline int64_t tree_gather(span_tree *tree, size_t depth)
     return sum;
 }
 
-/* Whoever follows spans and what leaves the stack finds the tree that the
- * matcher has: each span's children took what it says. */
+/* Checks that a reader who follows spans and the leaving of the stack builds
+ * the matcher's tree: each span's children took as much time as the span
+ * says. */
 static inline void tree_follow(span_tree *tree, const vst_span *span)
 {
     size_t depths = tree->depths != 0 ? tree->depths : 64;
@@ -195,7 +198,7 @@ static inline int tree_by_serial(const void *a, const void *b)
     return (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* Once sorted by serial. */
+/* Call when the spans are sorted by serial. */
 static inline const vst_span *tree_find(const span_tree *tree, uint64_t serial)
 {
     vst_span key = {.serial = serial};
@@ -203,8 +206,9 @@ static inline const vst_span *tree_find(const span_tree *tree, uint64_t serial)
     return bsearch(&key, tree->spans, tree->count, sizeof key, tree_by_serial);
 }
 
-/* Serials are unique, spans lie in their parents and take no more than these
- * have, and a thread's spans nest. Leaves them sorted by serial. */
+/* Checks that serials are unique, that spans lie in their parents and take no
+ * more than their parents have, and that a thread's spans nest. Leaves the
+ * spans sorted by serial. */
 static inline void tree_check(span_tree *tree)
 {
     int64_t *open_until = calloc(tree->count + 1, sizeof *open_until);
@@ -237,7 +241,7 @@ static inline void tree_check(span_tree *tree)
                 CHECK(span->end_ns <= parent->end_ns);
             }
         }
-        /* In the order of their starts, as a viewer reads them. */
+        /* Compare by start, as a viewer reads the spans. */
         if (span->thread != thread)
             depth = 0;
         thread = span->thread;
@@ -250,8 +254,8 @@ static inline void tree_check(span_tree *tree)
     free(open_until);
 }
 
-/* "name start..end [flags] {args}", in the order of entering, two spaces for
- * each level. */
+/* Prints "name start..end [flags] {args}" for each span, in the order of
+ * entering, indented by two spaces per level. */
 static inline const char *tree_text(span_tree *tree)
 {
     static const char *const flags[] = {

@@ -1,7 +1,6 @@
-/* A recording of switches, for the tests of them: work that sleeps and work
- * that does not, how long both ran as the trace says, and the threads of the
- * process.
- */
+/* Recordings of switches for tests: work that sleeps, work that does not, the
+ * running time of both according to the trace, and the threads of the
+ * process. */
 #ifndef VST_TEST_SWITCHES_SESSION_H
 #define VST_TEST_SWITCHES_SESSION_H
 
@@ -53,7 +52,7 @@ static int64_t cpu_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int64_t worked_ns; /* by the clock of the thread */
+static int64_t worked_ns; /* working time, by the thread's CPU clock */
 
 static void works(void)
 {
@@ -68,7 +67,8 @@ static void works(void)
 
 typedef struct sums {
     size_t spans, known;
-    int64_t total_ns, running_ns; /* of those that are known */
+    int64_t total_ns, running_ns; /* times of the calls whose running time is
+                                   * known */
 } sums;
 
 static sums of[3]; /* by id */
@@ -116,7 +116,8 @@ static void end(vst_trace *trace)
     vst_thread_release();
 }
 
-static int other; /* the id of a thread but the first, by count_threads() */
+static int other; /* the id of a thread other than the first, set by
+                   * count_threads() */
 
 static unsigned count_threads(void)
 {

@@ -8,8 +8,8 @@
 
 enum { NONE = -1, MISSING = -2 };
 
-/* A number in a table; NONE: it is not known, MISSING: there is no such row or
- * column. */
+/* Returns a number of a table. NONE: the value is null. MISSING: there is no
+ * such row or column. */
 static int64_t cell(const vst__filling *rows, size_t row, const char *name)
 {
     for (size_t i = 0; i < rows->table->column_count; i++) {

@@ -1,5 +1,5 @@
-/* Recordings that are bounded: the file stays within its bound, the newest
- * records are in it, contiguous, what was dropped is counted, and names
+/* Recordings that are bounded: the file stays within its bound, holds the
+ * newest records without a gap, counts dropped records, and its names
  * resolve. */
 #include <sys/resource.h>
 
@@ -27,12 +27,12 @@ static void the_newest_records_stay_and_the_others_are_counted(void)
     s = see(trace);
     CHECK(info.clean);
     CHECK_INT(info.damaged_at, 0);
-    /* A word of time may go before the first record of each of its chunks. */
+    /* Each chunk may begin with one word for the time. */
     CHECK(info.words + info.dropped >= 2 * count + OUTER);
     CHECK(info.words + info.dropped < 2 * count + OUTER + 2000);
     CHECK(s.leaves > MIB / 16 * 9 / 10);
     CHECK_INT(s.gaps + s.holes, 0);
-    CHECK_INT(s.next[1], 1); /* the last leaf is there */
+    CHECK_INT(s.next[1], 1); /* the last leaf is in the file */
     CHECK_INT(s.outer, OUTER);
     CHECK_INT(s.dropped, info.dropped);
     CHECK_INT(s.losses, 1);
@@ -86,7 +86,7 @@ static void definitions_are_never_dropped(void)
         CHECK(vst_trace_definition(trace, id) != NULL);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK(s.leaves > 1000);
-    /* They are 1.7 MiB by themselves; records keep half of what may be. */
+    /* The names alone take 1.7 MiB; records keep half of the bound. */
     CHECK(file_size() < 3 * MIB);
     vst_trace_close(trace);
     end();
@@ -103,7 +103,8 @@ static void a_bound_that_is_too_small_is_refused(void)
     CHECK(access(options.path, F_OK) != 0);
 }
 
-/* More than fits a checkpoint: the outermost are known, and nothing breaks. */
+/* A stack deeper than a checkpoint can hold: the outermost frames are known,
+ * and nothing breaks. */
 static void a_stack_too_deep_for_a_checkpoint_is_cut(void)
 {
     vst_trace_info info;
@@ -188,9 +189,9 @@ static int64_t now_ns(void)
     return now.monotonic_ns;
 }
 
-/* However slow the machine is: it records until the file holds less than half
- * of it, and gives up only where that never comes. After a pause, in which all
- * that the file holds gets too old, it goes on for a while. */
+/* Works on a machine of any speed: records until the file holds less than half
+ * of the recording, and fails only if this never happens. After a pause, in
+ * which all records in the file become too old, records for a while longer. */
 static void only_what_was_recorded_lately_is_shown(void)
 {
     const int64_t keep = 20000000;
@@ -222,7 +223,7 @@ static void only_what_was_recorded_lately_is_shown(void)
     CHECK(info.dropped > 0);
     CHECK(s.dropped >= info.dropped);
     CHECK(s.leaves < i / 2);
-    /* It holds about what the window needs: it does not grow with time. */
+    /* The file's size follows the window and does not grow with time. */
     CHECK(info.bytes < (uint64_t)i * 8);
     vst_trace_close(trace);
     end();

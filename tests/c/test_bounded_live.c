@@ -1,5 +1,5 @@
-/* Bounded recordings that somebody reads before they are finished: while they
- * are recorded, or after the process died. */
+/* Bounded recordings that are read before they are finished: while the
+ * recording runs, or after the process died. */
 #include <pthread.h>
 
 #include "bounded.h"
@@ -64,7 +64,7 @@ static void *record_freely_until_told(void *arg)
     return arg;
 }
 
-/* They give back chunks of a window while the next one begins. */
+/* Threads give back chunks of one window while the next window begins. */
 static void free_running_threads_outlive_the_windows_of_a_bounded_file(void)
 {
     enum { FREE = 4, WINDOWS = 300 };
@@ -108,7 +108,7 @@ static builder read_file(void)
     return b;
 }
 
-/* The slot that would be the next to be reused. */
+/* Returns the slot that the writer would reuse next. */
 static size_t oldest_slot(const builder *b, uint32_t size)
 {
     size_t oldest = 0;
@@ -143,8 +143,8 @@ static void check_torn(const builder *b, uint64_t leaves_before)
     vst_trace_close(trace);
 }
 
-/* As a process that is killed leaves the file: nothing is finished, and one
- * slot is somewhere between its old records and new ones. */
+/* Leaves the file like a killed process: nothing is finished, and one slot is
+ * between its old records and new ones. */
 static void killed_at_any_store_it_lacks_at_most_one_slot(void)
 {
     const uint32_t slot = 16 * 1024;
@@ -174,8 +174,8 @@ static void killed_at_any_store_it_lacks_at_most_one_slot(void)
         check_torn(&b, before);
     }
     memset(b.bytes + at, 0, slot);
-    /* The new header, word by word, its magic last. What lies behind it may
-     * still be what was there: no reader looks at it. */
+    /* Writes the new header word by word, the magic last. Old bytes may still
+     * lie behind the header: no reader looks at them. */
     memset(b.bytes + at + sizeof old + 8, 0x5a, slot - sizeof old - 8);
     old.sequence += 1000;
     old.used = 0;

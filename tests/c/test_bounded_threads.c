@@ -1,5 +1,5 @@
-/* Bounded recordings of several threads: each has its newest records, and they
- * share the file however many they are. */
+/* Bounded recordings of several threads: each has its newest records, and any
+ * number of threads can share the file. */
 #include <pthread.h>
 
 #include "bounded.h"
@@ -49,8 +49,8 @@ static void *record_a_page_and_wait(void *arg)
     return NULL;
 }
 
-/* A waiting thread holds a page in the middle of the main thread's first
- * records. That part cannot be dropped as a whole, and yet it must be dropped
+/* A waiting thread holds a page between the first records of the main thread.
+ * So the oldest part cannot be dropped as a whole, although it must be dropped
  * first. */
 static void the_oldest_goes_first_beside_what_a_thread_holds(void)
 {
@@ -81,7 +81,7 @@ static void the_oldest_goes_first_beside_what_a_thread_holds(void)
 }
 
 /* The threads alternate, so that their pages are neighbours, and are sealed in
- * another order than that of their offsets. */
+ * an order that differs from the order of their offsets. */
 enum { TURNS = 24 };
 
 static void *record_unevenly(void *arg)
@@ -144,7 +144,7 @@ static void start_waiting(pthread_t *threads, unsigned count,
     pthread_barrier_wait(&barrier);
 }
 
-/* Each holds a page of 1024 that there are. */
+/* Each waiting thread holds one of the 1024 pages. */
 static void a_busy_thread_has_nearly_all_that_many_others_leave(void)
 {
     enum { MANY = 200 };
@@ -187,15 +187,16 @@ static void *record_and_wait(void *arg)
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
     if (stays) {
-        /* There is room, and they ask again. */
+        /* There is room again, and the threads ask for chunks again. */
         pthread_barrier_wait(&others_ended);
         record_leaves(2000, 20000);
     }
     return NULL;
 }
 
-/* Records in `count` threads at the same time; the last `staying` go on when
- * the others have ended. Returns how many records were lost until then. */
+/* Records in `count` threads at the same time; the last `staying` threads
+ * continue when the others have ended. Returns how many records were lost until
+ * then. */
 static uint64_t record_in_threads(int count, int staying)
 {
     static pthread_t threads[THREADS_MAX];
@@ -224,8 +225,7 @@ static uint64_t record_in_threads(int count, int staying)
     return lost;
 }
 
-/* There are 64 slots, and 200 threads have their newest records all the same.
- */
+/* The file has 64 slots, and still has the newest records of 200 threads. */
 static void more_threads_than_slots_share_them(void)
 {
     vst_trace_info info;
@@ -247,7 +247,7 @@ static void more_threads_than_slots_share_them(void)
     end();
 }
 
-/* None of them needs more than a page. */
+/* No thread needs more than a page. */
 static void threads_that_record_little_take_little(void)
 {
     enum { MANY = 500 };
@@ -315,7 +315,7 @@ static void *record_a_name_and_wait(void *arg)
 }
 
 /* Two generations: the first leaves sealed pages and spares to the second. The
- * file may exceed its bound by no more than what defines names and threads. */
+ * file may exceed its bound only by the definitions of names and threads. */
 static void crowd(uint64_t max_size, unsigned threads)
 {
     static pthread_t all[1200];
@@ -395,7 +395,8 @@ static void *record_freely_in_windows(void *arg)
     return NULL;
 }
 
-/* Each window ends while they have chunks, which they give back in the next. */
+/* Each window ends while the threads hold chunks; the threads give these back
+ * in the next window. */
 static void free_running_threads_hold_one_chunk_however_many_windows(void)
 {
     enum { FREE = 8 };
@@ -426,7 +427,8 @@ static void free_running_threads_hold_one_chunk_however_many_windows(void)
     end();
 }
 
-/* So many were in calls when recording began, and never recorded anything. */
+/* Threads that were in a call when recording began, and never recorded
+ * anything. */
 static void wait_in_calls(unsigned threads)
 {
     vst_id ids[OUTER];
@@ -462,7 +464,7 @@ static void a_thread_that_waits_all_along_is_still_there(void)
     end();
 }
 
-/* Names take the place of the records of the waiting thread. */
+/* New names take the room of the waiting thread's records. */
 static void a_thread_that_waits_is_still_there_after_many_definitions(void)
 {
     char name[200];

@@ -103,8 +103,8 @@ static void leave_out(builder *b, uint32_t delta, uint64_t flags,
     builder_escape(b, VST_ESCAPE_LEFT_OUT, delta, words, id != 0 ? 6 : 5);
 }
 
-/* Times are CPU times. 1000: all is recorded; 2000: HOT is left out; 6000: a
- * window; 7000: HOT is left out again, to 9000. */
+/* Times are CPU times. 1000: all calls are recorded; 2000: HOT is left out;
+ * 6000: a window; 7000 to 9000: HOT is left out again. */
 static vst_trace *hot_is_left_out(builder *b, uint64_t flags, vst_id id)
 {
     vst_trace *trace = NULL;
@@ -160,14 +160,15 @@ static void a_call_stands_for_those_left_out_beside_it(void)
 
     CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
     CHECK(budget != NULL);
-    /* The last weight in the first stretch: half of 4000 by 500. */
+    /* The last weight in the first stretch: half of 4000 / 500. */
     check_weight(weight(budget, HOT, 1200), 1);
     check_weight(weight(budget, HOT, 1700), 1 + 2000 / 500.0);
-    /* The window: the other half by 1000, and all of the 2000 after it. */
+    /* The window: the other half of the stretch before / 1000, and the whole
+     * 2000 after the window. */
     check_weight(weight(budget, HOT, 6500), 1 + 2000 / 1000.0 + 2000 / 1000.0);
     check_weight(weight(budget, RARE, 6500), 1);
     check_weight(weight(budget, HOT, 100), 1);
-    /* One that lasts to the middle of what is left out. */
+    /* A call that lasts to the middle of the time when HOT is left out. */
     gaps_of(budget, HOT, 0, 1700, 4000, gaps);
     check_weight(gaps[1].calls, 1000 / 500.0);
     check_weight(gaps[1].own_ns, 1000);
@@ -186,7 +187,8 @@ static void a_call_that_was_open_while_others_were_left_out_is_one(void)
     CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
     gaps_of(budget, HOT, 0, 1700, 6100, gaps);
     check_weight(gaps[0].calls + gaps[1].calls, 0);
-    gaps_of(budget, HOT, 0, 6500, 9000, gaps); /* nor those before it */
+    gaps_of(budget, HOT, 0, 6500, 9000, gaps); /* neither are the gaps before
+                                                * the call */
     check_weight(gaps[0].calls + gaps[1].calls, 0);
     vst__budget_free(budget);
     vst_trace_close(trace);
@@ -205,7 +207,7 @@ static void calls_stand_for_what_fits_into_the_gap(void)
     check_weight(gaps[0].own_ns, 4000 / 2.0);
     check_weight(gaps[0].all_ns, 4000);
     check_weight(gaps[1].own_ns, 2000);
-    /* An earlier call took a part of it, or all. */
+    /* An earlier call took a part of the gap, or the whole gap. */
     gaps_of(budget, HOT, 5000, 6500, 6600, gaps);
     check_weight(gaps[0].own_ns, 1000 / 2.0);
     gaps_of(budget, HOT, 6100, 6500, 6600, gaps);
@@ -261,8 +263,8 @@ static void functions_are_left_out_all_at_once(void)
     builder_free(&b);
 }
 
-/* A bounded file has dropped the beginning, when recording had cost nothing. */
-/* A file that begins with HOT being left out. */
+/* A bounded file has dropped its beginning, in which recording cost nothing. */
+/* A file whose first record says that HOT is left out. */
 static vst_budget_info info_of_rest(uint64_t flags)
 {
     const uint64_t first[] = {flags, 100000, 2000, 500, 99000, HOT},

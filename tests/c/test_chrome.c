@@ -1,4 +1,4 @@
-/* The Chrome exporter and what it is made of: JSON text, the output file. */
+/* The Chrome exporter and its parts: JSON text and the output file. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "export/output/json.h"
 #include "export_built.h"
 
-/* Exports, reads back, and leaves nothing behind. */
+/* Exports the trace, reads the file back, and deletes the file. */
 static char *exported(const builder *b, const char *name, int window)
 {
     char *text = export_built(b, name, NULL, window);
@@ -76,7 +76,8 @@ static void numbers_are_written_exactly(void)
                      "0.000 0.007 1234.567 -1.001");
 }
 
-/* Each number of digits, its least and its greatest, and some between. */
+/* For each number of digits: the smallest number, the largest, and some
+ * between. */
 static void numbers_of_any_length_are_written_as_printf_does(void)
 {
     uint64_t least = 1, some = 88172645463325252u;
@@ -363,7 +364,8 @@ static void a_step_that_overlaps_calls_lies_beside_them(void)
                 "{\"ph\": \"X\", \"cat\": \"user_annotation\", "
                 "\"name\": \"ProfilerStep#7\", \"pid\": 4242, \"tid\": 4243, "
                 "\"ts\": 3813830000001.110, \"dur\": 0.040, \"args\": ");
-    /* Not one that overlaps another: they would not nest. */
+    /* An annotation that overlaps another is written as a "b" event, because X
+     * events must nest. */
     expect_line(text, "{\"ph\": \"b\", \"cat\": \"user_annotation\", "
                       "\"name\": \"ProfilerStep#8\", ");
     free(text);
@@ -460,7 +462,7 @@ static void gzip_holds_the_same_document(void)
     build_many(&b, 50000 / (int)check_step(1, 4));
     plain = exported(&b, "t.json", VST_WINDOW_LAST);
     zipped = exported(&b, "t.json.gz", VST_WINDOW_LAST);
-    /* All but the name it gives itself. */
+    /* The file name at the end differs: compare the text before the name. */
     end = strstr(plain, "\"traceName\"");
     CHECK(end != NULL && strlen(plain) > 5000000 / check_step(1, 4));
     CHECK(end != NULL && strncmp(plain, zipped, (size_t)(end - plain)) == 0);
@@ -498,7 +500,7 @@ static void an_export_that_fails_leaves_no_file(void)
               VST_E_CANCELLED);
     CHECK_INT(error.status, VST_E_CANCELLED);
     vst_trace_close(trace);
-    /* Empty, so it can go. */
+    /* rmdir works only if the folder is empty. */
     CHECK_INT(rmdir(folder), 0);
     CHECK(mkdtemp(strcpy(folder, "/tmp/vestige-test-XXXXXX")) != NULL);
     builder_free(&b);
@@ -530,7 +532,8 @@ static void a_disk_that_fills_up_is_told_and_left_clean(void)
     builder_free(&b);
 }
 
-/* Long enough to ask for storage ahead of what is written. */
+/* The file is so long that the writer reserves storage ahead of its
+ * position. */
 static void a_long_file_takes_no_more_than_it_holds(void)
 {
     enum { LINES = 200000 };

@@ -9,7 +9,7 @@
 #include "export/output/json.h"
 #include "export_built.h"
 
-/* The fields of an activity's record. */
+/* Fields of an activity's record. */
 typedef struct activity {
     uint32_t kind, device, stream;
     vst_id id;
@@ -27,7 +27,7 @@ static void add(builder *b, const activity *a)
     payload[3] = a->start;
     payload[4] = a->duration;
     if (vst_activity_is_on_thread(a->kind)) {
-        flags |= VST_ACTIVITY_HAS_THREAD; /* another thread reported the call */
+        flags |= VST_ACTIVITY_HAS_THREAD; /* a thread that did not report */
         payload[words++] = BUILDER_PID;
     }
     if (a->bytes != 0) {
@@ -95,8 +95,8 @@ static void begin(builder *b)
                   "copies", "");
 }
 
-/* Two launches in an operator in an annotation, and one outside of both. They
- * are reported out of order. */
+/* Two launches in an operator in an annotation, and one launch outside of both.
+ * They are reported out of order. */
 static void build(builder *b)
 {
     begin(b);
@@ -225,7 +225,8 @@ static void arrows_lead_from_calls_to_what_they_launched(void)
                       "\"ts\": 3813830000002.400},\n");
     CHECK_INT(count(text, "\"ph\": \"s\", \"cat\": \"ac2g\""), 2);
     CHECK_INT(count(text, "\"bp\": \"e\", \"cat\": \"ac2g\""), 3);
-    /* From the first to the last of its kernels on the stream. */
+    /* The span covers the step's kernels on the stream, from the first to the
+     * last. */
     expect_line(text, "\"cat\": \"gpu_user_annotation\", \"name\": \"step\", "
                       "\"pid\": 0, \"tid\": 7, \"ts\": 3813830000002.400, "
                       "\"dur\": 1.100, \"args\": {\"External id\": 1}}");

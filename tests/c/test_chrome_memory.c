@@ -1,5 +1,5 @@
 /* Memory in the Chrome export: recorded through a session, read back as text.
- * Times are made up: a tick is whatever it is, only their order matters. */
+ * Times are made up: only their order matters. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,7 +87,8 @@ static vst_trace *finish(traced *r)
     return trace;
 }
 
-/* Exports, and reads back; the caller frees. */
+/* Exports the trace, reads the file back and returns it; the caller frees the
+ * text. */
 static char *exported(vst_trace *const *traces, size_t count, bool events)
 {
     vst_export_options options = {.window = VST_WINDOW_ALL,
@@ -200,7 +201,7 @@ static void a_trace_without_memory_says_nothing_of_it(void)
     free(text);
 }
 
-/* The counter's values in the order of the document. */
+/* Returns the counter's values in the order of the document. */
 static size_t read_counter(const char *text, unsigned long long *values,
                            size_t max)
 {
@@ -215,7 +216,8 @@ static size_t read_counter(const char *text, unsigned long long *values,
     return count;
 }
 
-/* A saw of small teeth, on top of which one block stands for a moment. */
+/* Usage goes up and down in small steps; in between, one large block exists for
+ * a moment. */
 static void the_counter_is_thin_and_its_peak_exact(void)
 {
     enum { TEETH = 20000, PEAK = 1000003, MAX = 4000 };
@@ -278,7 +280,7 @@ static void a_span_has_the_bytes_it_allocated_and_its_callees(void)
     expect_line(text, "\"Ev Idx\": 2, \"Allocated Bytes\": 30, "
                       "\"Self Allocated Bytes\": 30}}");
     expect_line(text, "\"Ev Idx\": 3}}");
-    /* Those of memory go on counting. */
+    /* "Ev Idx" of memory events continues the count. */
     expect_line(text, "\"Stack id\": 2, \"Ev Idx\": 4}}");
     expect_line(text, "\"Stack id\": 2, \"Ev Idx\": 6}}");
     free(text);
@@ -301,7 +303,7 @@ static void several_processes_have_their_own_memory(void)
     expect_line(text, "\"profile_memory\": 1,\n");
     CHECK_INT(count_of(text, "\"[memory]\""), 1);
     CHECK_INT(count_of(text, "\"live memory\""), 1);
-    /* Numbered behind the span of the first. */
+    /* Numbers continue after the span of the first trace. */
     expect_line(text, "\"Stack id\": 2, \"Ev Idx\": 2}}");
     free(text);
 }
@@ -327,7 +329,7 @@ static void a_frameworks_blocks_are_counted_apart(void)
     free(text);
 }
 
-/* A block of 1000 bytes is chosen with a chance of 1 - 1/e. */
+/* A block of 1000 bytes is recorded with probability 1 - 1/e. */
 static void samples_count_for_what_they_stand_for(void)
 {
     traced r;
@@ -351,7 +353,7 @@ static void samples_count_for_what_they_stand_for(void)
     free(text);
 }
 
-/* Clients pair events of one name by address. */
+/* Readers pair events of the same name by address. */
 static void where_a_framework_tells_of_its_blocks_only_they_are_memory(void)
 {
     traced r;
@@ -374,7 +376,7 @@ static void where_a_framework_tells_of_its_blocks_only_they_are_memory(void)
     free(text);
 }
 
-/* Operators alone change nothing. */
+/* Operators alone change no event. */
 static void memory_beside_operators_is_memory(void)
 {
     traced r;
@@ -406,7 +408,7 @@ static void long_names_are_cut_and_hostile_ones_escaped(void)
                                          &stack, &r.stack),
               VST_OK);
     allocate(&r, 0x10000, 1);
-    r.stack = 1000000; /* of which nobody knows */
+    r.stack = 1000000; /* a stack that is not defined */
     allocate(&r, 0x20000, 1);
     trace = finish(&r);
     text = exported(&trace, 1, true);

@@ -23,7 +23,8 @@ static void set_pid(builder *b, uint32_t pid)
     builder_fix_header(b);
 }
 
-/* A process whose definitions are still open for metadata. */
+/* Begins a process whose definitions are still open, so that a test can add
+ * metadata. */
 static void begin(builder *b, uint32_t pid)
 {
     builder_init(b);
@@ -51,7 +52,7 @@ static void call(builder *b, vst_id id, uint32_t before, uint32_t during)
     builder_exit(b, id, during);
 }
 
-/* A process that has one span and says where it comes from. */
+/* A process with one span; its metadata name its parent. */
 static void begin_child(builder *b, uint32_t pid, const char *parent,
                         vst_ticks first)
 {
@@ -247,7 +248,7 @@ static void serials_are_unique_over_the_document(void)
 
 static void an_offset_moves_a_trace_and_its_base_time_is_that_of_all(void)
 {
-    /* A quarter of a year earlier than the other. */
+    /* A quarter of a year before the other trace. */
     int64_t away = -INT64_C(7889238) * 1000000000;
     builder a, b;
     vst_trace_info info;
@@ -298,8 +299,9 @@ static void a_fork_is_an_arrow_from_the_forking_thread(void)
     call(&a, MAIN, 0, 5000);
     records(&a, 1, 1000);
     call(&a, FORK, 1000, 500); /* 2000 to 2500 */
-    call(&a, FORK, 1000, 500); /* 3500 to 4000: of nobody here */
-    /* The child looked at the clock when the call was over. */
+    call(&a, FORK, 1000, 500); /* 3500 to 4000: a fork whose child is not in the
+                                * document */
+    /* The child read the clock after the parent's call was over. */
     begin_child(&b, 200,
                 "{\"pid\": 100, \"tid\": 101, \"time_ns\": "
                 "1700000000000002600, \"how\": \"fork\"}",
@@ -345,8 +347,10 @@ static void each_spawned_child_has_the_call_that_made_it(void)
     records(&a, 1, 1000);
     call(&a, FORK_EXEC, 1500, 10);   /* 2500 */
     call(&a, FORK_EXEC, 10000, 10);  /* 12510 */
-    call(&a, FORK_EXEC, 100000, 10); /* too late for all of them */
-    /* The second is up before the first; the third's pid began anew. */
+    call(&a, FORK_EXEC, 100000, 10); /* too late to have made any of the
+                                      * children */
+    /* The second child starts before the first; the third child's pid was
+     * reused. */
     begin_child(&b, 201,
                 "{\"pid\": 100, \"tid\": null, \"time_ns\": "
                 "1700000000000009000, \"how\": \"spawn\"}",
@@ -486,7 +490,7 @@ static void a_long_command_line_is_cut_between_characters(void)
 typedef struct heard {
     double last;
     int calls;
-    int until; /* gives up at this call */
+    int until; /* the call of the hook that asks to stop */
 } heard;
 
 static int hear(void *ctx, double done)
@@ -512,14 +516,14 @@ static void progress_is_that_of_all_and_cancels_all(void)
     vst_trace_set_progress(traces[0], hear, &ear);
     vst_trace_set_progress(traces[1], hear, &other);
     free(written(traces, 2));
-    CHECK_INT(ear.calls,
-              2); /* each replay reports progress once at its beginning */
+    CHECK_INT(ear.calls, 2); /* each replay calls the progress hook once at its
+                              * beginning */
     CHECK(ear.last > 0.9);
     CHECK_INT(other.calls, 0);
     ear = (heard){0, 0, 2};
     CHECK_INT(vst_traces_export(traces, 2, in_folder("all.json"), NULL, &error),
               VST_E_CANCELLED);
-    /* The function that was set before is set again. */
+    /* The progress hook that was set before is set again. */
     ear = (heard){0, 0, 0};
     CHECK_INT(
         vst_trace_replay(traces[1], VST_WINDOW_ALL, NULL, &(vst_sink){0}, NULL),

@@ -1,6 +1,7 @@
 /* Dropped records, and ranges of a trace, by hand-made files, so that every
- * time is known. A thread's runs fit together or are bridged by their
- * checkpoints; a range hides the records before and after it. */
+ * time is known. Neighbouring runs of a thread fit together or are bridged by
+ * their checkpoints; a range hides the records before and after it. (A run is a
+ * stretch of a thread's records without a gap.) */
 #include <stdlib.h>
 
 #include "check.h"
@@ -47,7 +48,7 @@ static void checkpoint(builder *b, uint64_t words, uint64_t ordinal,
 
 /* ---- runs --------------------------------------------------------------- */
 
-/* Calls a(b(c)), begun in one run and ended in another. */
+/* The calls a(b(c)), which begin in one run and end in another. */
 static void first_run(builder *b)
 {
     builder_records(b, 0, 1, 2000, 4);
@@ -140,7 +141,8 @@ static void runs_missing_in_the_middle_end_what_was_open(void)
                 "dropped 40 2300..3000\n");
 }
 
-/* A run that was never sealed and is shorter than the next one says. */
+/* A run that was never sealed, and that is shorter than the next run's
+ * checkpoint says. */
 static void a_run_that_was_torn_is_bridged_as_well(void)
 {
     builder b;
@@ -260,7 +262,8 @@ static void a_slot_size_that_cannot_be_is_not_believed(void)
     }
 }
 
-/* Definitions in a slot that was used before lie before older ones. */
+/* A reused slot at the front of the file can hold definitions that are newer
+ * than definitions behind it. */
 static void the_last_name_in_time_wins_not_the_last_in_the_file(void)
 {
     builder b;
@@ -324,7 +327,7 @@ static void before_a_clip_only_what_is_open_is_known(void)
                  "      c 2352..2400 open-at-start\n"
                  "    b 3100..3200\n",
                  "dropped 5 1500..2350\n");
-    /* As often as wanted, and back. */
+    /* Ranges can be set any number of times, also to an earlier time. */
     vst_trace_set_range(trace, BUILDER_EPOCH_NS + 3050, INT64_MAX);
     check_replay(trace,
                  "a 3049..3300 open-at-start\n"
@@ -365,7 +368,7 @@ static void a_clip_behind_all_that_happened_leaves_what_waits(void)
                  "a 3998..5000 open-at-start open-at-end\n"
                  "  b 3999..5000 open-at-start open-at-end\n",
                  "dropped 2 1500..4000\n");
-    /* A window that ended before it is not there at all. */
+    /* A window that ended before the range is left out entirely. */
     vst_trace_set_range(trace, BUILDER_EPOCH_NS + 6000, INT64_MAX);
     check_replay(trace, "", "");
     vst_trace_close(trace);
@@ -424,7 +427,7 @@ static void a_file_bounded_in_time_shows_no_more_than_that(void)
                  "  x 3050..3200 open-at-start\n"
                  "    b 3100..3200\n",
                  "dropped 7 1500..3050\n");
-    /* A clip of one's own shows less, not more. */
+    /* A range set on a clipped trace cannot show more than the clip. */
     vst_trace_set_range(trace, BUILDER_EPOCH_NS + 3150, INT64_MAX);
     check_replay(trace,
                  "a 3149..3300 open-at-start\n"
@@ -481,7 +484,7 @@ static void what_goes_on_after_a_range_ends_with_it(void)
                  "    b 2200..2350 open-at-end\n"
                  "      c 2300..2350 open-at-end\n",
                  "");
-    /* Both ends belong to it. */
+    /* Events at both ends of the range are shown. */
     set_range(trace, 2400, 3100);
     check_replay(trace,
                  "a 2399..3100 open-at-start open-at-end\n"
@@ -490,7 +493,7 @@ static void what_goes_on_after_a_range_ends_with_it(void)
                  "      c 2402..2402 open-at-start\n"
                  "    b 3100..3100 open-at-end\n",
                  "dropped 5 1500..2400\n");
-    /* Within one call, nothing happens. */
+    /* A range within one call, in which nothing else happens. */
     set_range(trace, 2610, 2620);
     check_replay(trace,
                  "a 2609..2620 open-at-start open-at-end\n"
@@ -500,7 +503,8 @@ static void what_goes_on_after_a_range_ends_with_it(void)
     check_replay(trace, "", "");
     set_range(trace, 2350, 2340);
     check_replay(trace, "", "");
-    /* Before the clock began to count, and behind all that it can count. */
+    /* Ranges before the clock's first tick and behind its last possible
+     * tick. */
     vst_trace_set_range(trace, INT64_MIN + 1, INT64_MIN + 2);
     check_replay(trace, "", "");
     vst_trace_set_range(trace, INT64_MAX - 2, INT64_MAX - 1);
@@ -545,7 +549,7 @@ static void a_range_takes_in_the_windows_that_reach_into_it(void)
     builder_free(&b);
 }
 
-/* A loss is noted in the records behind it. */
+/* The recorder notes a loss in the records behind the loss. */
 static void what_is_missing_at_the_end_of_a_range_is_told_of(void)
 {
     builder b;
@@ -589,7 +593,8 @@ static void what_is_missing_at_the_end_of_a_range_is_told_of(void)
     builder_free(&b);
 }
 
-/* A chunk whose first record is older than it, as its thread had to wait. */
+/* A chunk whose first record is older than the chunk, because its thread had to
+ * wait for the chunk. */
 static void a_chunk_that_begins_behind_a_range_may_have_a_record_in_it(void)
 {
     builder b;
@@ -627,9 +632,9 @@ static unsigned random_below(unsigned limit)
     return (unsigned)(seed >> 33) % limit;
 }
 
-/* Calls, instants and, if wanted, spans that are not on the stack: each a
- * multiple of MOMENT after the last, so that things that begin together can be
- * moved apart within a MOMENT. */
+/* Records calls, instants and, if wanted, spans off the stack. Their times are
+ * multiples of MOMENT, so a test can shift records of one time apart within a
+ * MOMENT. */
 static vst_ticks make_any(builder *b, bool begins)
 {
     vst_ticks ends = 0;
@@ -682,7 +687,7 @@ static void take_tree(vst_trace *trace, span_tree *tree)
     tree->origin_ns = BUILDER_EPOCH_NS;
     CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
               VST_OK);
-    tree_text(tree); /* checks it, and sorts it by serial */
+    tree_text(tree); /* checks the tree and sorts it by serial */
 }
 
 static int by_place(const void *a, const void *b)
@@ -698,7 +703,7 @@ static int by_place(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Those of the whole that are open in the range, as long as that. */
+/* Keeps the spans that are open in the range, cut to the range. */
 static void clip_tree(span_tree *tree, int64_t from_ns, int64_t to_ns)
 {
     size_t kept = 0;
@@ -719,8 +724,8 @@ static void clip_tree(span_tree *tree, int64_t from_ns, int64_t to_ns)
     tree->count = kept;
 }
 
-/* Later records decide whether a span that BEGIN opened has left the stack, so
- * the depths may differ if there are such spans. */
+/* Whether a span that BEGIN opened has left the stack is known only from later
+ * records, so depths may differ if there are such spans. */
 static void check_range(vst_trace *trace, int64_t from_ns, int64_t to_ns,
                         bool begins)
 {
@@ -763,7 +768,8 @@ static void a_range_is_the_whole_but_clipped(void)
         unsigned moments = (unsigned)(ends - BEGAN) / MOMENT + 20;
 
         for (unsigned i = 0; i < 8; i++) {
-            /* Between moments: what happens at its ends is tested above. */
+            /* Choose times between moments: other tests cover ranges that end
+             * exactly at an event. */
             int64_t from = BEGAN + MOMENT * random_below(moments) + MOMENT / 2;
             int64_t to = from + MOMENT * random_below(moments);
 

@@ -1,5 +1,5 @@
-/* The clock that was chosen when the library was loaded: its rate, its order
- * between threads, and the times of a trace that was recorded by it. */
+/* The clock that the library chooses when it is loaded: its rate, its order
+ * between threads, and the times of a trace recorded with this clock. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,8 +19,8 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Whether the kernel keeps time by what the processor counts, as its name says.
- */
+/* Returns whether the kernel's clock source is the processor's time stamp
+ * counter, according to its name. */
 static bool kernel_says(const char *its_name)
 {
     char name[64] = "";
@@ -55,7 +55,8 @@ static void the_counter_is_used_where_the_kernel_keeps_time_by_it(void)
     CHECK_INT(vst_clock_is_at_hand(), vst_clock_in_use != VST_CLOCK_MONOTONIC);
 }
 
-/* However long the machine keeps us waiting, both clocks wait. */
+/* If the machine delays the test, both clocks continue, so the comparison stays
+ * right. */
 static void so_many_ticks_are_a_second(void)
 {
     double rate = vst_clock_ticks_per_second();
@@ -71,7 +72,7 @@ static void so_many_ticks_are_a_second(void)
     CHECK(fabs(ns - true_ns) < true_ns / 50);
 }
 
-/* The processor's own word, which is exact. */
+/* The processor reports its exact rate. */
 static void the_rate_is_the_one_that_the_processor_tells(void)
 {
 #if defined(__aarch64__)
@@ -104,8 +105,8 @@ enum { THREADS = 4, TURNS = 4000 };
 static _Atomic vst_ticks latest;
 static atomic_int went_back;
 
-/* The processor may read the clock before a load that stands above it. It waits
- * here until the load is done. */
+/* The processor may execute the clock read before an earlier load. Our clock
+ * waits until the load is done. */
 static void finish_loads(void)
 {
 #if defined(__x86_64__)

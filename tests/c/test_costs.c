@@ -1,5 +1,6 @@
-/* The times that spans would have taken without the recorder, in hand-made
- * files: every time and every cost is known, and so is every result. */
+/* The times that spans would have taken without the recorder, computed from
+ * hand-made files: every time and every cost is known, so every result is,
+ * too. */
 #include <vestige/trace.h>
 
 #include "check.h"
@@ -8,8 +9,9 @@
 
 enum { A = 1, B = 2, C = 3, SPANS = 3 };
 
-/* A Python call costs 100 ns, 20 of them inside, and 10 more or less; a C call
- * 50 ns and 5, and its span is 5 ns shorter than the call. */
+/* Costs: a Python call takes 100 ns, 20 of them inside its span, with an error
+ * of 10; a C call takes 50 ns, 5 inside, and its span is 5 ns shorter than the
+ * call. */
 #define COSTS "1, 100000, 20000, 10000, 2, 50000, -5000, 5000"
 
 typedef struct seen {
@@ -28,8 +30,8 @@ static vst_status see(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-/* a 2000..8000 around b 3000..4000 and c 5000..7000; records are lost before c,
- * if `loses`. */
+/* a 2000..8000 around b 3000..4000 and c 5000..7000; if `loses`, records are
+ * lost before c. */
 static void make(builder *b, const char *json, bool loses)
 {
     builder_init(b);
@@ -106,7 +108,8 @@ static void a_share_of_the_languages_own_time_is_the_recorders(void)
     check(&result, A, 5830 - 400, 25 + 100);
 }
 
-/* Between nothing and 60 ns, but at most a twentieth of the span. */
+/* The correction is between 0 and 60 ns, but at most a twentieth of the
+ * span. */
 static void what_a_function_does_after_its_exit_is_half_known(void)
 {
     seen result;
@@ -164,7 +167,7 @@ static void spans_last_as_long_as_they_would_have(void)
     CHECK_INT((long long)result.of[B].end_ns - result.of[B].start_ns, 980);
     CHECK_INT((long long)result.of[A].end_ns - result.of[A].start_ns, 5830);
     CHECK_INT((long long)result.of[A].children_ns, 980 + 2005);
-    /* A cost that is too high leaves what the calls inside took. */
+    /* If the cost is too high, the span keeps the time of the calls inside. */
     replay("[1, 1, 9000000, 20000, 0, 2, 9000000, -5000, 0]", false, true,
            &result);
     CHECK_INT((long long)result.of[A].end_ns - result.of[A].start_ns, 2985);
@@ -183,7 +186,7 @@ static void other_kinds_cost_what_a_python_call_costs_or_nothing(void)
     CHECK_INT((long long)of[VST__COST_END].error, 0);
 }
 
-/* The step of a task in call a, 2000..5000, with the task's name if `named`. */
+/* The step of a task in call a, 2000..5000; has the task's name if `named`. */
 static int64_t step_ns(const char *json, bool named)
 {
     seen result;
@@ -265,8 +268,8 @@ static void what_a_thread_took_to_leave_functions_out_is_the_recorders(void)
     check(&result, B, 2000 - 20, 10);
 }
 
-/* A tenth of the time from 3000 to 7000 went to calls that were left out. Half
- * as much more or less it may have been. */
+/* A tenth of the time from 3000 to 7000 was the cost of calls that were left
+ * out; the true cost may be half as much more or less. */
 static void what_is_left_out_costs_in_all_threads(void)
 {
     const char *json = "[1, " COSTS ", 102, 1000000, 0, 500000]";
@@ -277,7 +280,7 @@ static void what_is_left_out_costs_in_all_threads(void)
     check(&result, B, 2000 - 20 - 150, 10 + 75);
     replay_left_out("[1, " COSTS "]", 100000, 0, &result);
     check(&result, A, 6000 - 20, 10);
-    /* The most that a file can claim. */
+    /* The largest values that fit into a file. */
     replay_left_out(json, 0xffffff, UINT32_MAX, &result);
     check(&result, B, 0, result.of[B].compensated_error_ns);
 }

@@ -1,7 +1,6 @@
 /* The collector for CUDA, with a replacement of libcupti (tests/cupti/stub.h):
- * the device's activities are read back unchanged, however late and in whatever
- * order they come, and failures are reported in a line. test_cupti <stub>
- * <version of CUPTI's interface>
+ * the device's activities are read back unchanged, even if they arrive late or
+ * out of order, and each failure is reported in one line.
  *
  * test_cupti <stub> <version of CUPTI's interface> */
 #include <dlfcn.h>
@@ -21,7 +20,8 @@
 enum { TAKEN = 64, ARGS = 768, REFUSABLE = 27 };
 
 static const stub_control *stub;
-static const char *gemm = "_Z4gemmPfi"; /* as it is shown */
+static const char *gemm = "_Z4gemmPfi"; /* the kernel's name, as a report shows
+                                         * it */
 static uint32_t version;
 
 /* ---- a recording --------------------------------------------------------- */
@@ -74,7 +74,7 @@ static vst_trace *end(vst_session *session, taken *all)
     return trace;
 }
 
-/* Whether any line for the user contains this text. */
+/* Returns whether any line for the user contains this text. */
 static bool was_told(vst_session *session, const char *text)
 {
     char line[320];
@@ -224,7 +224,8 @@ static void add_rest(void)
     copy.start = peer.start = set.start = sync.start = overhead.start =
         stub->now();
     copy.end = peer.end = set.end = sync.end = overhead.end = stub->now();
-    CHECK(ADD(sync)); /* before anything says which device its context is on */
+    CHECK(ADD(sync)); /* before any record says which device the context belongs
+                       * to */
     CHECK(ADD(copy));
     CHECK(ADD(peer));
     CHECK(ADD(set));
@@ -262,7 +263,7 @@ static void cupti_is_started_in_the_order_that_it_needs(void)
     vst_session_destroy(session);
 }
 
-/* Declared by what records say, and by the driver where that is started. */
+/* Devices are declared by records, and by the driver if it is running. */
 static void check_devices(const vst_trace *trace)
 {
     CHECK_INT(vst_trace_device_count(trace), 2);
@@ -296,7 +297,8 @@ static void what_the_device_did_is_read_back(void)
     vst_record_operator_exit(VST_EXIT, op, 0);
     vst_record_operator_exit(VST_EXIT, note, 0);
     add_rest();
-    call = call_of(CUPTI_RUNTIME, 17, 6); /* cudaGetDevice: nobody wants it */
+    call = call_of(CUPTI_RUNTIME, 17, 6); /* cudaGetDevice: calls of this
+                                           * function are left out */
     CHECK(ADD(call));
     call = call_of(CUPTI_DRIVER, 154, 7); /* nor cuCtxGetCurrent */
     CHECK(ADD(call));
@@ -352,8 +354,8 @@ static void what_the_device_did_is_read_back(void)
     forget(trace, session);
 }
 
-/* Where the driver starts after the recording, CUPTI says what devices are
- * like, before or behind what they did. */
+/* If the driver starts after the recording, CUPTI's records describe the
+ * devices; these records come before or behind the devices' activities. */
 static void a_record_says_what_a_device_is_like(void)
 {
     cupti_device device = {.kind = CUPTI_DEVICE,
@@ -408,9 +410,10 @@ static void events_are_found_that_streams_wait_for(void)
     wait.start = wait.end = stub->now();
     CHECK(ADD(wait));
     wait.start = wait.end = stub->now();
-    wait.event = 5; /* of which nothing is known */
+    wait.event = 5; /* no record describes this event */
     CHECK(ADD(wait));
-    CHECK(ADD(event)); /* behind what it is about */
+    CHECK(ADD(event)); /* the event's record comes behind the wait for the
+                        * event */
     trace = end(session, &all);
     CHECK_INT(all.count, 4);
     check_args(&all, &all.spans[2],
@@ -436,7 +439,8 @@ static void ids_that_others_give_are_kept(void)
     session = begin();
     launch(1);
     launch(2);
-    CHECK(ADD(external)); /* behind what it is about */
+    CHECK(ADD(external)); /* the external id comes behind the activity that has
+                           * the id */
     trace = end(session, &all);
     CHECK_INT(all.count, 4);
     for (size_t i = 0; i < all.count; i++)
@@ -459,20 +463,20 @@ static void buffers_come_late_and_in_any_order(void)
         launch(i);
         stub->hold();
     }
-    stub->release(); /* the newest first */
+    stub->release(); /* the newest record first */
     launch(5);
     vst_session_flush_devices(session);
     launch(6);
     stub->hold();
     vst_session_stop(session);
-    stub->release(); /* behind the stop */
+    stub->release(); /* delivered after the stop */
     CHECK_INT(vst_session_lost(session), 2);
     trace = end(session, &all);
     CHECK_INT(all.count, 10);
     for (size_t i = 5; i < 10; i++) /* the kernels, in order of time */
         CHECK_INT(all.spans[i].correlation, i - 4);
 
-    /* In the next recording, those of the first are not shown. */
+    /* The next recording does not show activities of the first. */
     next = begin();
     launch(7);
     stub->hold();
@@ -486,7 +490,7 @@ static void buffers_come_late_and_in_any_order(void)
     CHECK_INT(all.spans[0].correlation, 8);
     CHECK(was_told(next, "2 activities ended before the recording began"));
     forget(trace, next);
-    stub->complete_foreign(); /* and nobody collects */
+    stub->complete_foreign(); /* delivered while nothing collects */
 }
 
 static void what_has_no_times_is_counted(void)
@@ -550,7 +554,7 @@ static void buffers_of_another_profiler_are_left_alone(void)
 
 /* ---- failures ------------------------------------------------------------ */
 
-/* How many records are left if a function fails: none or both. */
+/* A call that fails, and how many records are then left: none or both. */
 typedef struct failure {
     const char *function;
     int kind;
@@ -611,7 +615,7 @@ static void a_failure_is_told_in_a_line_and_the_rest_goes_on(void)
         if (one->told[0] != 0)
             CHECK(vst_trace_metadata(trace, "vestige.collector.cuda") != NULL);
         stub->fail(NULL, 0);
-        stub->hold(); /* what a flush left */
+        stub->hold(); /* records that a flush left */
         stub->release();
         forget(trace, session);
     }
@@ -697,7 +701,8 @@ static void *release(void *unused)
     return unused;
 }
 
-/* Each has calls, kernels, a device and a context: all that is shared. */
+/* Each thread has calls, kernels, a device and a context; together these are
+ * all the shared objects. */
 static void buffers_are_read_on_several_threads_at_once(void)
 {
     enum { BUFFERS = 24, A_BUFFER = 100 };
@@ -743,7 +748,7 @@ int main(int argc, char **argv)
         return 2;
     CHECK_TEXT(vst_cupti_register(argv[1], none),
                "there is no CUDA driver here (libcuda.so.1)");
-    library = dlopen(argv[1], RTLD_NOW); /* it is called libcuda.so.1 */
+    library = dlopen(argv[1], RTLD_NOW); /* the file's name is libcuda.so.1 */
     if (library != NULL)
         *(void **)(void *)&get = dlsym(library, "stub_get");
     if (get == NULL)

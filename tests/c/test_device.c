@@ -1,6 +1,6 @@
-/* Devices, by the one that is made of threads (examples/c/device):
- * what it did is read back as it was, whoever launched it, however late it was
- * delivered. */
+/* Devices, tested with the example device, which is made of threads
+ * (examples/c/device): its activities are read back unchanged, whichever thread
+ * launched them, however late they were delivered. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,10 +15,11 @@
 
 enum { STREAMS = 4, LAUNCHERS = 8, NAMES = 8 };
 
-/* The spans and launches that were read. */
+/* The spans and launches that a test has read. */
 typedef struct taken {
     vst_device_span *items;
-    vst_device_launch *launches; /* the same place; thread 0: none */
+    vst_device_launch *launches; /* same index as the span; thread 0: the span
+                                  * has no launch */
     size_t count, capacity;
 } taken;
 
@@ -101,7 +102,7 @@ static const vst_device_span *find(const vst_trace *trace, const taken *all,
 static pthread_mutex_t meeting_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t meeting_changed = PTHREAD_COND_INITIALIZER;
 
-/* Returns when `two` kernels are in it: they run at the same time. */
+/* Returns when two kernels are in meet(): they run at the same time. */
 static void meet(void *argument)
 {
     int *inside = argument;
@@ -114,7 +115,7 @@ static void meet(void *argument)
     pthread_mutex_unlock(&meeting_lock);
 }
 
-/* Our clock as a kernel sees it. */
+/* The time of our clock while a kernel runs. */
 typedef struct seen {
     vst_ticks first, last;
 } seen;
@@ -173,7 +174,7 @@ static void order_and_overlap_are_those_of_the_schedule(void)
     CHECK_INT(copy->bytes, 1000);
     CHECK_INT(set->kind, VST_ACTIVITY_SET);
     CHECK_INT(after->stream, 2);
-    /* The device's clock is another one, at another rate. */
+    /* The device's clock has another origin and another rate than ours. */
     CHECK(after->start_ns - device->error_ns - 10 <=
           vst__clockmap_to_ns(&trace->clock, clock.first));
     CHECK(after->end_ns + device->error_ns + 10 >=
@@ -203,8 +204,8 @@ static const char *const kernel_names[LAUNCHERS] = {
     "kernel 0", "kernel 1", "kernel 2", "kernel 3",
     "kernel 4", "kernel 5", "kernel 6", "kernel 7"};
 
-/* Every second launch is in an operator inside of another, every fourth in an
- * annotation too. */
+/* Every second launch is in an operator inside another operator; every fourth
+ * is in an annotation, too. */
 static void *launch(void *argument)
 {
     const launcher *self = argument;
@@ -268,8 +269,8 @@ static const launcher *launcher_of(const vst_trace *trace,
     return NULL;
 }
 
-/* Returns how many there are of each kind of launch: in an operator, in one
- * inside of it, in an annotation. */
+/* Counts the launches of each kind: in an operator, in an inner operator, in an
+ * annotation. */
 static void check_kernel(const vst_trace *trace, const launcher *launchers,
                          const vst_device_span *kernel,
                          const vst_device_launch *from, unsigned *kinds)
@@ -298,8 +299,8 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The ids of one end of the arrows in a Chrome file, sorted. Each is a line of
- * its own. */
+/* Reads the sorted ids of one end of the arrows in a Chrome file. Each arrow
+ * end is a line. */
 static uint64_t *arrow_ids(const char *text, const char *begin, size_t *count)
 {
     static const char id[] = "\"name\": \"ac2g\", \"id\": ";
@@ -319,8 +320,8 @@ static uint64_t *arrow_ids(const char *text, const char *begin, size_t *count)
     return ids;
 }
 
-/* An arrow from each call that launched, to the kernel with its id, and no
- * other. */
+/* Checks that an arrow leads from each launching call to the kernel with the
+ * same id, and that there are no other arrows. */
 static void check_arrows(vst_trace *trace, unsigned kernels)
 {
     const vst_export_options options = {.window = VST_WINDOW_ALL};
@@ -402,7 +403,8 @@ static void a_million_activities_are_all_there(void)
     }
     CHECK_INT(kernels, (size_t)launches * LAUNCHERS);
     CHECK_INT(with_call, kernels);
-    CHECK_INT(all.count, 2 * kernels + 1); /* and the last synchronisation */
+    CHECK_INT(all.count, 2 * kernels + 1); /* including the last
+                                            * synchronisation */
     CHECK_INT(vst_trace_device_at(trace, 0)->pairs, 3);
     vst_trace_close(trace);
     vst_session_destroy(session);
@@ -438,7 +440,7 @@ static void a_bounded_file_keeps_the_newest(void)
     forget(&all);
 }
 
-/* The child is killed while its threads are in the middle of it. */
+/* The child is killed while its threads record. */
 static void what_was_delivered_is_there_after_a_crash(void)
 {
     char path[] = "/tmp/vestige_device_XXXXXX";
@@ -475,7 +477,7 @@ static void what_was_delivered_is_there_after_a_crash(void)
 
 /* ---- copies -------------------------------------------------------------- */
 
-/* Several of them may be in use. */
+/* Returns a copy of the name; several copies may be in use. */
 static const char *in_copies(const char *name)
 {
     static char paths[8][64];
@@ -486,7 +488,8 @@ static const char *in_copies(const char *name)
     return path;
 }
 
-/* How many kernels a file has, and whether the launch of each is there too. */
+/* Counts the kernels of a file, and checks whether the launch of each kernel is
+ * in the file, too. */
 static size_t kernels_in(const char *path, bool *have_calls)
 {
     size_t kernels = 0, with_call = 0;
@@ -532,7 +535,7 @@ static void snapshots_packed_and_recovered_files_have_all_of_it(void)
                                    NULL, NULL),
               VST_OK);
     launch_some(200);
-    /* As a process that dies now would leave it. */
+    /* Leaves the file like a process that dies now. */
     vst_session_flush_devices(session);
     CHECK_INT(vst_trace_recover(path, in_copies("died.vst"), false, NULL),
               VST_OK);
@@ -555,7 +558,8 @@ static void snapshots_packed_and_recovered_files_have_all_of_it(void)
     CHECK(have_calls);
 }
 
-/* A flight recorder's file drops the oldest; its snapshot has the newest. */
+/* A flight recorder's file drops the oldest records; its snapshot has the
+ * newest. */
 static void a_snapshot_of_the_last_moments_has_the_newest(void)
 {
     const vst_session_options options = {
@@ -577,7 +581,7 @@ static void a_snapshot_of_the_last_moments_has_the_newest(void)
     unlink(in_copies("t.vst"));
 }
 
-/* Those that lie in a range, or across its edge, are there whole. */
+/* Activities inside a range or across its edge are shown whole. */
 static void a_range_shows_what_devices_did_in_it(void)
 {
     const vst_session_options options = {.devices = true};
@@ -610,7 +614,7 @@ static void a_range_shows_what_devices_did_in_it(void)
 
 int main(void)
 {
-    /* Before there are threads. */
+    /* This test forks, so it runs before other tests start threads. */
     TEST(what_was_delivered_is_there_after_a_crash);
     if (mkdtemp(folder) == NULL || worker_device_open(STREAMS) != 0)
         return 1;

@@ -1,10 +1,10 @@
-/* Lanes of devices against what is found out the slow way: every activity is
- * kept as replay gives it, and every question looks at all of them. */
+/* Lanes of devices, compared with a brute-force answer: every activity is kept
+ * as replay delivers it, and every question looks at all activities. */
 #include "device_traces.h"
 #include "view/lanes_devices.h"
 
 enum {
-    WIDE = 60000, /* activities of one stream */
+    WIDE = 60000, /* number of activities of one stream */
     TRIES = 300
 };
 
@@ -71,7 +71,7 @@ static one *find_same(const vst__lanes *lanes, const oracle *slow,
     return NULL;
 }
 
-/* The call that an activity came from, and that it is linked to that. */
+/* Checks the launch of an activity, and that launch and activity are linked. */
 static void check_launch(const vst__lanes *lanes, const activity *one_of,
                          const one *each)
 {
@@ -96,7 +96,7 @@ static void check_launch(const vst__lanes *lanes, const activity *one_of,
     CHECK(found);
 }
 
-/* Rows are in order of time, and nothing in them overlaps. */
+/* Checks that rows are in order of time and that no items of a row overlap. */
 static void check_order(const vst__lane_item *before,
                         const vst__lane_item *item)
 {
@@ -186,8 +186,9 @@ static int64_t time_of(const shown *picture, uint32_t place)
                      UINT32_MAX);
 }
 
-/* Checks a row: items wider than a pixel are shown singly, and other items are
- * counted, except perhaps those that only touch the edges. */
+/* Checks a row: items wider than a pixel are shown singly, and the count of the
+ * others is right, except that items which only touch an edge may be
+ * missing. */
 static void check_row(const vst__lanes *lanes, const shown *picture,
                       const vst_view_row *row, int64_t pixel_ns)
 {
@@ -314,7 +315,7 @@ static void lanes_have_what_replay_gives(void)
     }
 }
 
-/* A stream that did very much is drawn from its levels. */
+/* A stream with very many activities is drawn from its levels. */
 static void a_wide_window_is_drawn_from_runs(void)
 {
     int64_t start_ns = BUILDER_EPOCH_NS + BUILDER_START;
@@ -397,7 +398,8 @@ static void check_packed(const vst__lanes *lanes, const uint8_t *at,
     }
 }
 
-/* Packed items are all there up to a time; merged ones as many. */
+/* Without merging, all items up to a time are packed. Merged items stand for as
+ * many. */
 static void packed_rows_have_what_is_there(void)
 {
     vst_trace *trace = random_trace(7, 600);
@@ -462,7 +464,7 @@ static void what_is_not_there_is_refused(void)
     vst__lanes_destroy(lanes);
 }
 
-/* More than lie side by side in rows are in the last of them. */
+/* Items that find no room in any row are in the last row. */
 static void very_many_at_once_are_all_there(void)
 {
     enum { MANY = 3 * VST_DEVICE_ROWS_MAX };

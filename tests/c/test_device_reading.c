@@ -1,5 +1,5 @@
-/* Devices without one: collectors that fail or deliver too late, clocks that
- * are compared, and files that say of devices what cannot be. */
+/* Devices that do not exist: collectors that fail or deliver too late,
+ * comparisons of clocks, and files with impossible records of devices. */
 #include <vestige/vestige.h>
 
 #include "base/device_clock.h"
@@ -298,7 +298,7 @@ static void a_clock_is_straight_between_its_pairs(void)
     CHECK(!vst__clock_fit_add(&fit, &(vst__clock_pair){300, 1500, 9}));
     CHECK(!vst__clock_fit_add(&fit, &(vst__clock_pair){400, 1440, 9}));
     CHECK_INT(fit.count, 3);
-    /* The middle one is 20 from the line, and may be wrong by 3. */
+    /* The sample in the middle is 20 away from the line, with an error of 3. */
     CHECK_INT(fit.error, 23);
     CHECK_INT(vst__clock_pairs_convert(pairs, 3, 1, 150), 1100);
     CHECK_INT(vst__clock_pairs_convert(pairs, 3, 1, 200), 1200);

@@ -126,8 +126,8 @@ static int64_t gap_ns(const reading *r, size_t row)
     return gap(r, row, "end_ns") - gap(r, row, "start_ns");
 }
 
-/* Two streams of one device that overlap, then nothing until a launch that
- * comes late, then nothing although something was launched. */
+/* Two streams of one device that overlap, then an idle time because the launch
+ * came late, then an idle time although an activity was launched. */
 static void fill(builder *b)
 {
     begin(b);
@@ -248,7 +248,7 @@ static void time_between_windows_is_not_idle(void)
     end(&r);
 }
 
-/* The longest gaps are kept, whenever they come. */
+/* The longest gaps are kept, in whatever order gaps occur. */
 static void of_many_gaps_the_longest_are_told(void)
 {
     enum { COUNT = 60 };
@@ -260,7 +260,8 @@ static void of_many_gaps_the_longest_are_told(void)
     builder_records(&r.b, 0, 1, 1000, 1);
     for (uint64_t i = 0; i < COUNT; i++) {
         work(&r.b, 7, 0, at, at + 10);
-        at += 10 + (i * 17) % COUNT + 1; /* each gap from 1 to COUNT once */
+        at += 10 + (i * 17) % COUNT + 1; /* each length from 1 to COUNT occurs
+                                          * once */
     }
     work(&r.b, 7, 0, at, at + 10);
     read_all(&r);

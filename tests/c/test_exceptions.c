@@ -52,7 +52,7 @@ static vst_escape escape_of(char verb)
                          : VST_ESCAPE_STACK;
 }
 
-/* Returns the marks that a script's events deliver; one event every ten ns. */
+/* Plays a script, one event every ten ns. Returns the delivered marks. */
 static const char *play(const char *script)
 {
     static uint64_t payloads[EVENTS];
@@ -94,13 +94,15 @@ static void the_call_that_returns_has_caught_it(void)
 {
     CHECK_TEXT(play("+a+b+c*x!c!b-a"), "x40 c>a");
     CHECK_TEXT(play("+a*x-a"), "x20 a>a");
-    CHECK_TEXT(play("+a+b*x!b+c-c"), "x30 b>a"); /* a goes on to the end */
+    CHECK_TEXT(play("+a+b*x!b+c-c"), "x30 b>a"); /* after the catch, a continues
+                                                  * to its end */
 }
 
 static void what_leaves_the_outermost_call_is_not_caught(void)
 {
     CHECK_TEXT(play("+a+b*x!b!a"), "x30 b>");
-    CHECK_TEXT(play("*x+a-a"), ""); /* of something around the program */
+    CHECK_TEXT(play("*x+a-a"), ""); /* an exception that code outside the
+                                     * program raised */
 }
 
 static void calls_on_the_way_change_nothing(void)

@@ -1,6 +1,6 @@
 /* Execution traces as documents: every kind of value as torch's observer writes
- * it, nodes with their attributes, names that are no text; and the same numbers
- * on the timeline. */
+ * it, nodes with their attributes, names that are not valid text; and node
+ * numbers that equal the numbers on the timeline. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@
 
 /* ---- values ------------------------------------------------------------- */
 
-/* A document with one node, that has these inputs. */
+/* Exports a document with one node that has these inputs. */
 static char *with_inputs(const node_bytes *inputs)
 {
     vst_session *session = started(0);
@@ -166,7 +166,7 @@ static void what_cannot_be_read_is_cut(void)
     static node_bytes b;
     char *text;
 
-    /* Deeper than any program nests. */
+    /* Lists nested deeper than the reader follows. */
     b.count = 0;
     put_number(&b, 1);
     for (int i = 0; i < 5000; i++)
@@ -174,7 +174,7 @@ static void what_cannot_be_read_is_cut(void)
     text = with_inputs(&b);
     expect_line(text, "{\"values\": [1,[[[[");
     free(text);
-    /* A count that no bytes follow. */
+    /* A count of items, but no items follow. */
     b.count = 0;
     put_number(&b, 2);
     put_list(&b, VST_VALUE_TUPLE, UINT64_MAX);
@@ -260,7 +260,7 @@ static void the_document_is_framed_as_torch_does(void)
     free(text);
 }
 
-/* Only nodes have numbers. */
+/* Only operators that are nodes have numbers. */
 static void the_timeline_has_the_same_numbers(void)
 {
     vst_export_options options = {.window = VST_WINDOW_ALL};

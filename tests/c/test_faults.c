@@ -1,7 +1,7 @@
 /* Makes a recording from its file to its exports, again and again, and each
- * time another call that the core makes fails: the first, the second, and so on
- * until all succeed. Whatever fails, the program goes on, reports are true, and
- * the next recording works. Leaks are found by the sanitizer. */
+ * time with another failing call: the core's first call, its second, and so on
+ * until no call fails. Whatever fails, the program continues, reports are true,
+ * and the next recording works. Leaks are found by the sanitizer. */
 #include "faults.h"
 
 #include <dirent.h>
@@ -17,10 +17,10 @@
 #include "record/language.h"
 
 enum {
-    PAYLOAD = 3000, /* bytes: a few fill a chunk */
+    PAYLOAD = 3000, /* bytes: a few records fill a chunk */
     ROUNDS = 8,
-    BOUNDED_ROUNDS = 45, /* more than the smallest bound */
-    /* Those that make the table of them grow, and those that need not fail. */
+    BOUNDED_ROUNDS = 45, /* more records than the smallest bound holds */
+    /* Enough definitions that their table grows; definitions need not fail. */
     DEFINITIONS = 195,
     DEFINITIONS_BEFORE = 185,
     FAULTS_MAX = 1000,
@@ -36,16 +36,16 @@ static char vst_path[64], json_path[64], gzip_path[64];
  * other. */
 typedef struct attempt {
     fault_kind kind;
-    bool to_path; /* or to a temporary file */
-    bool bounded; /* and some of it is dropped */
+    bool to_path; /* NULL: to a temporary file */
+    bool bounded; /* the bound is so small that records are dropped */
     vst_session *session;
     vst_id call, inner, counter;
-    uint64_t records; /* that were tried, and definitions that failed */
+    uint64_t records; /* attempts to record, and definitions that failed */
     bool started, exported_json, exported_gzip;
 } attempt;
 
-/* True if the call worked; if not, it must be reported like faults of this
- * kind. */
+/* Returns whether the call worked. A failure must be reported like faults of
+ * this kind. */
 static bool worked(const attempt *a, vst_status status, const vst_error *error)
 {
     if (status == VST_OK)
@@ -79,7 +79,7 @@ static vst_id define(attempt *a, vst_definition_kind kind, const char *name)
     return id;
 }
 
-/* A stack that is new each time. */
+/* Defines a stack that is new each time. */
 static vst_stack_id define_stack(attempt *a)
 {
     vst_stack stack = {.kind = VST_STACK_NATIVE, .address = a->records};
@@ -107,7 +107,7 @@ static void record_memory(attempt *a)
     a->records += 4;
 }
 
-/* Nothing is recorded of what could not be defined, as tracers do it. */
+/* Like a tracer, records no call whose function could not be defined. */
 static void *record(void *ctx)
 {
     static char payload[PAYLOAD + 1];
@@ -150,7 +150,8 @@ static void record_in_a_thread(attempt *a)
         pthread_join(thread, NULL);
 }
 
-/* This thread, two that end, and one that is only known by its open calls. */
+/* Records on this thread, on two threads that end, and on a thread that is
+ * known only by its open calls. */
 static void record_all(attempt *a)
 {
     vst_recording *recording = vst_session_recording(a->session);
@@ -180,8 +181,8 @@ static void record_all(attempt *a)
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* A tracer that counts the records it is given, but for the gap that the
- * recorder adds where it runs out of room. */
+/* A tracer that counts its records, but not the gap that the recorder adds when
+ * it runs out of room. */
 typedef struct counting_tracer {
     vst_tracer base;
     uint64_t records;
@@ -216,7 +217,8 @@ static void read_back(attempt *a)
     worked(a, vst_trace_replay_memory(trace, 0, &memory, &error), &error);
     a->exported_json =
         worked(a, vst_trace_export(trace, json_path, NULL, &error), &error);
-    /* Twice: as if two processes had recorded the same. */
+    /* Export the trace twice, as if two processes had made the same
+     * recording. */
     if (worked(a, vst_session_open_trace(a->session, &again, &error), &error)) {
         a->exported_gzip =
             worked(a,
@@ -250,7 +252,7 @@ static void check_sums(const attempt *a)
 
 /* ---- what is left behind ------------------------------------------------ */
 
-/* gzread takes plain files too. */
+/* gzread reads plain files, too. */
 static bool is_whole_json(const char *path)
 {
     static char text[TEXT_MAX];
@@ -306,7 +308,7 @@ static void run(attempt *a)
     read_back(a);
 }
 
-/* Earlier failures have no consequence. */
+/* A failure has no effect on later recordings. */
 static void record_undisturbed(void)
 {
     vst_session_options options = {.path = NULL};
@@ -323,7 +325,7 @@ static void record_undisturbed(void)
     vst_session_destroy(a.session);
 }
 
-/* True if there was a call to fail. */
+/* Returns whether a call failed. */
 static bool try_fault(fault_kind kind, unsigned n, bool lasting, bool to_path,
                       bool bounded)
 {

@@ -1,7 +1,7 @@
 /* Makes, draws and searches lanes of devices, and adds up and exports their
- * activities, again and again, and each time another allocation of the core
- * fails: the failure is reported, and nothing is left half made. Leaks are
- * found by the sanitizer. */
+ * activities, again and again, each time with another failing allocation: the
+ * failure is reported, and no half-made result stays. Leaks are found by the
+ * sanitizer. */
 #include "faults.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ static vst_status make_and_ask(vst_trace *trace)
     return status;
 }
 
-/* Kinds of which the trace has nothing, or little. */
+/* Kinds of records that the trace lacks or has few of. */
 static vst_status make_others(vst_trace *trace)
 {
     static const char *const kinds[] = {"left_out", "marks", "states", "tasks"};
@@ -118,7 +118,7 @@ static vst_status add_up(vst_trace *trace)
     return status;
 }
 
-/* Every document that is said to be whole is the same one. */
+/* All documents that are reported as complete are equal. */
 static void check_whole(void)
 {
     static char *whole;
@@ -158,7 +158,7 @@ static vst_status export_chrome(vst_trace *trace)
     return export_as(trace, "t.json");
 }
 
-/* Each allocation in turn, alone and with all that follow. */
+/* Makes each allocation fail, first alone, then with all later allocations. */
 static void fail_each(vst_status (*work)(vst_trace *trace))
 {
     vst_trace *trace = random_trace(3, 60);

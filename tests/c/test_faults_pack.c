@@ -1,6 +1,6 @@
-/* Packs, unpacks and reads packed files, again and again, and each time another
- * call that the core makes fails. Each failure is reported, and the file that
- * was there stays unchanged. */
+/* Packs, unpacks and reads packed files, again and again, each time with
+ * another failing call of the core. Each failure is reported, and the existing
+ * file stays unchanged. */
 #include "faults.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 enum { SKIPPED = 77, FAULTS_MAX = 1000 };
 
-/* How a failure of each kind is reported. */
+/* The status that reports a failure of each kind. */
 static const struct {
     vst_status status;
     int sys_errno;
@@ -58,7 +58,7 @@ static unsigned char *get(size_t *size)
     return bytes;
 }
 
-/* The one file holds these bytes, and there is no other. */
+/* Checks that the folder has only one file, with these bytes. */
 static void check_holds(const void *bytes, size_t size)
 {
     size_t got;
@@ -110,8 +110,8 @@ static vst_status read_packed(vst_error *error)
 
 /* ---- one fault after the other ------------------------------------------- */
 
-/* Makes the n-th call fail for every n; `before` is what the file holds, and
- * `after` what it holds where it worked. */
+/* Makes the n-th call fail for every n. The file holds `before` until the
+ * operation works, then `after`. */
 static void try_all(fault_kind kind, vst_status (*function)(vst_error *),
                     const void *before, size_t before_size, const void *after,
                     size_t after_size)

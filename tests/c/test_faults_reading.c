@@ -1,7 +1,7 @@
-/* Opens, replays, exports and recovers a torn file, again and again, and each
- * time another call that the core makes fails: the first, the second, and so on
- * until all succeed. Each failure is reported, leaves the original unchanged
- * and no half-written file. Leaks are found by the sanitizer. */
+/* Opens, replays, exports and recovers a torn file, again and again, each time
+ * with another failing call: the core's first call, its second, and so on until
+ * no call fails. Each failure is reported, leaves the original unchanged, and
+ * leaves no half-written file. Leaks are found by the sanitizer. */
 #include "faults.h"
 
 #include <dirent.h>
@@ -27,7 +27,7 @@ enum {
 static char folder[] = "/tmp/vestige-reading-XXXXXX";
 static char torn_path[64], other_path[64];
 
-/* The torn file, and how much it says. */
+/* The torn file, and how many words a reader finds in it. */
 static unsigned char torn[BYTES_MAX];
 static size_t torn_size;
 static uint64_t torn_words;
@@ -80,8 +80,8 @@ static void *record(void *ctx)
     return NULL;
 }
 
-/* The bytes of a file that is being recorded into: two windows, a thread that
- * ended and one that goes on. */
+/* Makes a file of a running recording: two windows, a thread that ended and a
+ * thread that continues. */
 static void make_torn(void)
 {
     vst_definition definition = {
@@ -111,7 +111,8 @@ static void make_torn(void)
     vst_thread_release();
 }
 
-/* Opened undisturbed: it is there, and says what the torn file says. */
+/* Opens the file without faults, and checks that it has the contents of the
+ * torn file. */
 static void check_trace(const char *path, bool clean)
 {
     vst_sink sink = {0};
@@ -147,7 +148,7 @@ static void a_file_copied_while_it_is_recorded_is_torn(void)
     check_trace(torn_path, false);
 }
 
-/* Nothing is in the folder but these. */
+/* Checks that the folder has only these files. */
 static void check_folder(bool with_other)
 {
     const char *own = strrchr(torn_path, '/') + 1;
@@ -206,7 +207,7 @@ static unsigned one(fault_kind kind)
     return 1u << kind;
 }
 
-/* Among the kinds that had a call to fail must be the expected ones. */
+/* Checks that calls of all the expected kinds failed. */
 static void try_all(try_fn try, check_fn check, unsigned expected)
 {
     unsigned kinds = 0;
@@ -253,7 +254,7 @@ static vst_status open_and_export(vst_error *error)
     return status;
 }
 
-/* gzread takes plain files too. */
+/* gzread reads plain files, too. */
 static bool is_whole_json(const char *path)
 {
     static char text[BYTES_MAX];
@@ -326,7 +327,7 @@ static void any_call_of_an_export_for_another_tool_may_fail(void)
 
 /* ---- tables ------------------------------------------------------------- */
 
-/* A stream returns an errno and a text. */
+/* A stream returns an errno and a message. */
 static vst_status told_by(vst_arrow_stream *stream, int failed,
                           vst_error *error)
 {

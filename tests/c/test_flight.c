@@ -1,6 +1,6 @@
-/* The flight recorder: requests from anywhere become files, once each, and
- * arming and disarming lose none and wait for none. Made for the thread
- * sanitizer too. */
+/* The flight recorder: each request writes one file, from any thread or signal
+ * handler; arming and disarming lose no request and wait for none. Also built
+ * for the thread sanitizer. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -149,7 +149,8 @@ static void no_more_are_written_than_allowed(void)
 {
     vst_flight *flight = armed(4, 0);
 
-    /* One has its share, the last two places are the others'. */
+    /* One reason may fill only its share; the last two places stay free for
+     * other reasons. */
     for (size_t i = 0; i < 5; i++) {
         vst__flight_request(flight, 0);
         while (vst__flight_count(flight) + vst__flight_refused(flight) <= i)
@@ -204,7 +205,7 @@ static void what_cannot_be_written_is_told(void)
     CHECK_INT(vst__flight_create(&options, &flight), VST_OK);
     CHECK_INT(vst__flight_arm(flight, session), VST_OK);
     vst__flight_request(flight, 0);
-    vst__flight_request(flight, 1); /* there is no such reason */
+    vst__flight_request(flight, 1); /* no reason has this number */
     vst__flight_disarm(flight);
     CHECK_INT(vst__flight_count(flight), 1);
     CHECK_INT(vst__flight_at(flight, 0)->error.status, VST_E_IO);
@@ -261,7 +262,8 @@ static void on_signal(int number)
     errno = before;
 }
 
-/* Its thread takes none: the one that is interrupted is the program's. */
+/* The helper's thread blocks the signal: only the program's threads are
+ * interrupted. */
 static void a_signal_handler_may_ask(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -290,8 +292,8 @@ static uint64_t resident(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Memory that makes it ask. Where the helper had no time yet to see that there
- * was less, it is given some and the memory taken anew. */
+/* Allocates memory until the limit triggers a snapshot. Frees and allocates
+ * again in case the helper has not yet seen the lower use. */
 static void *cross(const vst_flight *flight, size_t count)
 {
     for (;;) {
@@ -316,7 +318,7 @@ static void too_much_memory_asks_once_until_it_was_less(void)
         usleep(250 * 1000);
         CHECK_INT(vst__flight_count(flight), round - 1);
         memory = cross(flight, round);
-        usleep(250 * 1000); /* still over it */
+        usleep(250 * 1000); /* memory use is still over the limit */
         CHECK_INT(vst__flight_count(flight), round);
         CHECK_TEXT(vst__flight_at(flight, round - 1)->reason, "three");
         munmap(memory, BIG);
@@ -351,7 +353,7 @@ static void a_forked_child_has_no_helper_and_does_not_wait_for_it(void)
     remove_files();
 }
 
-/* Threads of this process that are helpers. */
+/* Counts the helper threads of this process. */
 static unsigned helpers(void)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -364,7 +366,7 @@ static unsigned helpers(void)
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
         file = fopen(path, "r");
         if (file == NULL)
-            continue; /* it ended, or is no thread */
+            continue; /* the thread ended, or the entry is not a thread */
         count += fgets(name, sizeof name, file) != NULL &&
                  strcmp(name, "vestige-flight\n") == 0;
         fclose(file);
@@ -373,7 +375,7 @@ static unsigned helpers(void)
     return count;
 }
 
-/* One that was joined may be listed for a moment longer. */
+/* The system may list a joined thread for a moment longer. */
 static bool is_alone(void)
 {
     for (int i = 0; i < 10000 && helpers() != 0; i++)
@@ -396,7 +398,7 @@ static void it_can_be_away_for_a_while(void)
     vst__flight_resume(flight);
     vst__flight_resume(flight);
     wait_for(flight, 1);
-    while (!vst__flight_pause(flight)) /* it may not be through with it */
+    while (!vst__flight_pause(flight)) /* the helper may still be writing */
         usleep(100);
     vst__flight_request(flight, 1);
     vst__flight_disarm(flight);

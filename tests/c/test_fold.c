@@ -1,8 +1,8 @@
-/* The fold against the matcher: whatever words came, wherever they are split, a
- * matcher that is given what the fold of the first part emits, and then the
- * second part, delivers what one that was given all of them delivers from there
- * on. Starts that lie before the split, and what says how a span began, are
- * what may differ. */
+/* The fold against the matcher: for any words, split at any place, a matcher
+ * that reads the words which the fold of the first part emits, and then the
+ * second part, delivers the same from the split on as a matcher that reads all
+ * words. Only starts before the split, and the flags that say how a span began,
+ * may differ. */
 #include <stdlib.h>
 
 #include <vestige/tracer.h>
@@ -11,8 +11,9 @@
 #include "check.h"
 
 enum {
-    STEP_NS = 10000, /* from word to word */
-    NEAR_NS = 4000,  /* spans opened at one moment are apart by less */
+    STEP_NS = 10000, /* time from word to word */
+    NEAR_NS = 4000,  /* spans opened at the same moment are less than this
+                      * apart */
     WORDS_MAX = 4096,
     EVENTS_MAX = 2048,
     SPANS_MAX = 8192,
@@ -32,8 +33,9 @@ static unsigned pick(unsigned below)
 typedef struct words {
     uint64_t at[WORDS_MAX];
     size_t count;
-    size_t events[EVENTS_MAX + 1]; /* where each begins */
-    bool splits[EVENTS_MAX + 1];   /* it may be the first of the second part */
+    size_t events[EVENTS_MAX + 1]; /* index of each event's first word */
+    bool splits[EVENTS_MAX + 1];   /* whether the second part may begin with
+                                    * this event */
     size_t event_count;
 } words;
 
@@ -54,8 +56,8 @@ static void add_escape(vst_escape type, const uint64_t *payload, uint32_t count)
     add(vst_word_escape(type, count, 0), payload, count);
 }
 
-/* The calls that are open, roughly: so that most exits are those of the
- * innermost call. */
+/* The open calls, approximately, so that most exits match the innermost
+ * call. */
 static vst_id guess[WORDS_MAX];
 static size_t guesses;
 static uint64_t live[64];
@@ -88,13 +90,14 @@ static void add_stack(bool changes)
 static void add_gap(void)
 {
     add_escape(VST_ESCAPE_GAP, (uint64_t[]){0}, 1);
-    if (pick(2) == 0) /* a word that may come while the hooks are removed */
+    if (pick(2) == 0) /* a word that can still be recorded while the hooks are
+                       * removed */
         add_escape(VST_ESCAPE_NODE, (uint64_t[]){0}, 1);
     if (pick(4) == 0)
         return;
     add_escape(VST_ESCAPE_GAP, (uint64_t[]){1}, 1);
     add_stack(true);
-    /* The state after a gap is not known until the stack was recorded. */
+    /* The state after a gap is unknown until the stack is recorded. */
     for (size_t i = all.event_count;
          vst_word_escape_type(all.at[all.events[--i]]) != VST_ESCAPE_GAP;)
         all.splits[i] = false;
@@ -122,7 +125,7 @@ static void add_odd(void)
     case 11:
         add_escape(VST_ESCAPE_NODE, (uint64_t[]){0}, 1);
         break;
-    case 12: /* one that a later version may have */
+    case 12: /* a type that a later version may define */
         add_escape((vst_escape)100, (uint64_t[]){0}, pick(2));
         break;
     case 8:
@@ -267,7 +270,7 @@ static const vst_span *by_serial(const reading *r, uint64_t serial)
     return NULL;
 }
 
-/* The span around this one, unless it is no longer on the stack. */
+/* Returns the span around this span, unless it is no longer on the stack. */
 static vst_id around(const reading *r, uint64_t serial)
 {
     const vst_span *span = by_serial(r, serial);
@@ -277,7 +280,7 @@ static vst_id around(const reading *r, uint64_t serial)
 
 static bool same_moment(int64_t of_whole, int64_t of_rest, int64_t split_ns)
 {
-    /* Pieces that are resumed together are a nanosecond apart each. */
+    /* Pieces that are resumed together begin a nanosecond after each other. */
     if (of_whole > split_ns)
         return llabs(of_whole - of_rest) < 100;
     return of_rest > split_ns - NEAR_NS && of_rest < split_ns + NEAR_NS;
@@ -295,7 +298,7 @@ static bool same_span(const vst_span *a, const vst_span *b, int64_t split_ns)
             around(&whole, a->parent) == 0);
 }
 
-/* Spans that are not on the stack and are open at the end come in any order. */
+/* Spans off the stack that are open at the end come in any order. */
 static int64_t sorting_split_ns;
 
 static int in_order(const void *a, const void *b)
@@ -342,7 +345,7 @@ static bool compare(size_t from, int64_t split_ns)
     return same;
 }
 
-/* The first `split` events folded, the others as they are. */
+/* Folds the first `split` events, and reads the others unchanged. */
 static bool check_split(size_t split)
 {
     static uint64_t emitted[WORDS_MAX], again[WORDS_MAX];
@@ -363,11 +366,11 @@ static bool check_split(size_t split)
     count = vst__fold_emit(&fold, emitted, WORDS_MAX);
     CHECK_INT(count, vst__fold_size(&fold));
     /* The emitted words bring another fold to the same state, except that the
-     * last STACK may go on there. */
+     * last STACK may continue there. */
     vst__fold_words(&copy, emitted, count);
     if (!fold.reconciling)
         vst__fold_words(&copy, &over, 1);
-    /* A stack that held nothing but what ended meanwhile is not there. */
+    /* A stack whose spans have all ended meanwhile is left out. */
     CHECK(vst__fold_size(&copy) <= count);
     if (vst__fold_emit(&copy, again, WORDS_MAX) == count)
         CHECK(memcmp(emitted, again, count * 8) == 0);

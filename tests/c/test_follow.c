@@ -1,5 +1,5 @@
-/* Reading a trace while it grows: a file that comes into being piece by piece,
- * cut wherever a writer may have been, gives the spans that replaying the whole
+/* Reading a trace while it grows: a file that grows piece by piece, cut at any
+ * place a writer can have reached, gives the spans that replaying the whole
  * file gives. */
 #include "base/grow.h"
 #include "check.h"
@@ -14,7 +14,7 @@ typedef struct spans {
     size_t count, capacity;
 } spans;
 
-/* By window and thread. */
+/* The order by window and thread. */
 typedef struct read_spans {
     spans of[WINDOWS][THREADS];
     uint64_t losses;

@@ -1,5 +1,6 @@
-/* Following a recording that goes on: of a bounded one, what was dropped before
- * it was read is reported and nothing else is missing. */
+/* Following a running recording. With a bounded recording, records that were
+ * dropped before they were read are reported as missing; no others are
+ * missing. */
 #include <pthread.h>
 
 #include "bounded.h"
@@ -32,7 +33,7 @@ static void take_batch(followed *self, const vst__follower *follower)
                        .depth = span->depth,
                        .flags = span->flags};
 
-        /* A cut one belongs to the records before those that are missing. */
+        /* A cut span belongs to the records before the missing records. */
         if (!(span->flags & VST_SPAN_CUT))
             CHECK_INT(see_span(&self->s, &as), VST_OK);
     }
@@ -105,7 +106,7 @@ static void what_was_dropped_unread_is_reported(void)
     }
     CHECK_INT(self.s.losses, 3);
     CHECK_INT(self.s.gaps, 0);
-    /* A leaf is two words; some chunks begin with one that gives the time. */
+    /* A leaf takes two words; some chunks begin with a word for the time. */
     CHECK(self.s.leaves + self.s.dropped / 2 >= done - 6 &&
           self.s.leaves + self.s.dropped / 2 <= done + done / 500);
     vst__following_close(&self.following);
@@ -115,7 +116,7 @@ static void what_was_dropped_unread_is_reported(void)
 
 static int stopping; /* atomic */
 
-/* Records until `stopping` is set, or `most` leaves were recorded. */
+/* Records until `stopping` is set or `most` leaves are recorded. */
 static void *record_some(void *most)
 {
     unsigned i = 0;

@@ -1,5 +1,5 @@
-/* Following a recording that leaves short calls out: words that may be taken
- * back are not read before they are there to stay. */
+/* Following a recording that leaves out short calls: the reader reads only
+ * words that the recorder can no longer take back. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ static char path[64];
 
 typedef struct followed {
     vst__following following;
-    size_t ended; /* calls that were read, and are those of the model */
+    size_t ended; /* number of read calls, all equal to the model's */
 } followed;
 
 static void take_batch(followed *self, const vst__follower *follower)

@@ -1,4 +1,5 @@
-/* A function that a library calls within itself is exchanged, and put back. */
+/* Replacing a function that a library calls within itself, and restoring the
+ * function. */
 #include <vestige/operator.h>
 
 #include "check.h"
@@ -16,7 +17,7 @@ static void what_a_library_calls_within_itself_is_exchanged_and_put_back(void)
         CHECK(vst_call_instead("slot_value", (void *)slot_value,
                                (void *)instead));
         CHECK_INT(slot_ask(4), -40);
-        CHECK_INT(slot_value(4), 5); /* others call the original */
+        CHECK_INT(slot_value(4), 5); /* other slots still call the original */
         CHECK(vst_call_instead(NULL, NULL, NULL));
         CHECK_INT(slot_ask(4), 50);
     }

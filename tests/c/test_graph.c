@@ -1,7 +1,7 @@
-/* Nodes of execution traces: whose child each is, on one thread and on several,
- * in one recording and in pieces; where ends or beginnings are missing; and
- * files that were cut or changed anywhere, of which no document may be made
- * that has a node without a parent. */
+/* Nodes of execution traces: the parent of each node, on one thread and on
+ * several, in one recording and in pieces, also where ends or beginnings are
+ * missing; and files that were cut or changed at any place: every node of their
+ * documents has a parent. */
 #include <pthread.h>
 #include <sys/stat.h>
 
@@ -103,8 +103,8 @@ static void a_node_that_another_window_ends_has_its_outputs(void)
     free(text);
 }
 
-/* A scope that is begun and ended by functions of its own, and one that goes on
- * while others come and go. */
+/* A scope that is begun and ended by its own functions, and a scope that stays
+ * open while others begin and end. */
 static void spans_that_need_not_nest_are_nodes_too(void)
 {
     vst_session *session = started(0);
@@ -304,7 +304,7 @@ static void pieces_of_a_process_are_one_document(void)
         vst_trace_close(traces[i]);
 }
 
-/* A recording that makes way for another and then goes on. */
+/* A recording that another recording interrupts, and that then continues. */
 static void windows_of_several_traces_are_in_order_of_time(void)
 {
     vst_session *session = started(0);
@@ -370,7 +370,7 @@ static void a_bounded_recording_has_the_last_nodes(void)
     char *text;
     size_t count;
 
-    enter_node(id, 1, NULL); /* is dropped, but open till the end */
+    enter_node(id, 1, NULL); /* the node is dropped, but open until the end */
     record_some(id, 20000, 2);
     leave_node(id, 1, NULL);
     text = finished(session);
@@ -389,7 +389,7 @@ static uint32_t any(uint32_t below)
     return (uint32_t)((uint64_t)random_state * below >> 32);
 }
 
-/* Opens and reads bytes that are a damaged trace, or not one. */
+/* Opens and reads bytes that may be a damaged trace. */
 static void try_bytes(unsigned char *bytes, size_t count, size_t *opened)
 {
     FILE *file = fopen(in_folder("d.vst"), "wb");
@@ -407,7 +407,7 @@ static void try_bytes(unsigned char *bytes, size_t count, size_t *opened)
     }
 }
 
-/* Words of records lie behind the headers of the file and its chunks. */
+/* Records lie behind the headers of the file and of its chunks. */
 static void any_cut_or_change_gives_a_whole_document(void)
 {
     vst_session_options options = {.path = in_folder("t.vst")};

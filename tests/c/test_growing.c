@@ -1,5 +1,4 @@
-/* Sums of functions of a recording of which the test has the clock, while it
- * goes on. */
+/* Sums of functions while the recording runs; the test controls the clock. */
 #include <unistd.h>
 
 #include <vestige/vestige.h>
@@ -84,7 +83,7 @@ static void check(const vst__growth *growth, vst_id id, int64_t calls,
     CHECK(calls == 0 && self_ns == 0 && total_ns == 0);
 }
 
-/* The innermost call of the only thread. */
+/* Returns the innermost call of the only thread. */
 static vst_id inside(const vst__growth *growth)
 {
     CHECK_INT(growth->threads->rows, 1);
@@ -117,7 +116,7 @@ static void time_counts_where_it_passed_whenever_calls_begin_and_end(void)
     CHECK_INT(inside(&growth), leaf);
     CHECK_INT(growth.words, 3);
 
-    fake_advance(50); /* no record, and yet time passes */
+    fake_advance(50); /* time passes without a record */
     growth = grown(sums, true);
     check(&growth, leaf, 2, 550, 550);
     check(&growth, outer, 1, 1000, 1550);

@@ -1,5 +1,5 @@
-/* How long functions ran by sums of a hand-made file that grows, from its
- * switches: every time is known, and so is every number. */
+/* How long functions ran, according to sums of a hand-made file that grows and
+ * has switches: every time is known, and so is every number. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,8 +32,8 @@ static uint64_t word(vst_switch what, uint64_t time)
     return vst_switch_word(what, time);
 }
 
-/* Away from a processor: 3500..4500, 5200..5300, 6000..6900; the second thread
- * always but for 2500..3400. */
+/* Off a processor: 3500..4500, 5200..5300, 6000..6900; the second thread runs
+ * only 2500..3400. */
 static void build(builder *b, bool with_switches)
 {
     const uint64_t first[] = {1, word(VST_SWITCH_IN, 1850),
@@ -55,7 +55,7 @@ static void build(builder *b, bool with_switches)
     builder_define(b, VST_DEF_PYTHON, C, "c", "f.py", 3);
     builder_thread(b, 1, 4242, "main");
     builder_thread(b, 2, 4243, "other");
-    builder_window(b, 0, 1500, 0); /* it goes on */
+    builder_window(b, 0, 1500, 0); /* the window is still open */
     builder_seal(b, 1);
     calls(b, 1);
     if (!with_switches)
@@ -68,8 +68,8 @@ static void build(builder *b, bool with_switches)
     builder_seal(b, 1);
 }
 
-/* Writes the file as it was when so many records of each thread were there, and
- * so many escapes of switches. */
+/* Writes the file as it was when it held this many records of each thread and
+ * this many escapes of switches. */
 static void show(const builder *whole, size_t records, size_t escapes)
 {
     unsigned char *bytes = malloc(whole->size);
@@ -184,9 +184,9 @@ static void they_go_on_where_the_last_reading_was(void)
         sums = opened();
         grown(sums);
         show(&b, ALL, ALL);
-        for (int i = 0; i < 3; i++) { /* nothing is counted again */
+        for (int i = 0; i < 3; i++) { /* reading again counts nothing twice */
             growth = grown(sums);
-            if (records <= 3) /* times up to 4000; both threads' switches are
+            if (records <= 3) /* records up to 4000; both threads' switches are
                                  known until 4500 */
                 check_whole(&growth);
         }
@@ -195,7 +195,7 @@ static void they_go_on_where_the_last_reading_was(void)
     builder_free(&b);
 }
 
-/* Until a switch is reported, a thread is assumed to go on. */
+/* Until a switch is reported, the reader assumes that a thread continues. */
 static void switches_that_are_told_late_count_from_the_next_reading_on(void)
 {
     vst__growth growth;
@@ -206,7 +206,8 @@ static void switches_that_are_told_late_count_from_the_next_reading_on(void)
     show(&b, 4, 2); /* in c from 5000 on; no switch after 4500 is known */
     sums = opened();
     grown(sums);
-    show(&b, 4, ALL); /* 100 before 5300, and 900 before 6900 */
+    show(&b, 4, ALL); /* off the processor: 100 before 5300, and 900 before
+                       * 6900 */
     grown(sums);
     show(&b, ALL, ALL);
     growth = grown(sums);

@@ -1,5 +1,6 @@
-/* Sums of a trace that grows: whatever the file holds, and wherever a writer
- * may have been at each reading, they equal those of one pass over it. */
+/* Sums of a growing trace: whatever the file holds, and at whatever place the
+ * writer was at each reading, these sums equal the sums of one pass over the
+ * file. */
 #include <string.h>
 
 #include "check.h"
@@ -7,7 +8,7 @@
 #include "tables/growing.h"
 #include "tables/pass.h"
 
-/* The rows of one pass over what the file has by now. */
+/* Returns the rows of one pass over the current file. */
 static void pass_over(const char *path, vst__batch *rows)
 {
     const vst__table *functions = vst__table_of_any_kind("functions");
@@ -85,7 +86,7 @@ static void grow(const view_random *random)
     growing_end(&file);
 }
 
-/* VESTIGE_SEEDS=100-2000 in the environment tries those, too. */
+/* VESTIGE_SEEDS=100-2000 in the environment adds these seeds. */
 static void each_seed(void (*fn)(unsigned), unsigned count)
 {
     const char *seeds = getenv("VESTIGE_SEEDS");

@@ -1,5 +1,5 @@
-/* The core's own heap: what is asked for is there, apart from all else, keeps
- * what is in it when it grows, and is used again. */
+/* The core's own heap: blocks are usable, do not overlap anything, keep their
+ * contents when they grow, and are reused. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static void cleared_blocks_are_zero_also_when_used_again(void)
 
 static void what_cannot_be_is_refused(void)
 {
-    volatile size_t huge = SIZE_MAX; /* not for the compiler to see */
+    volatile size_t huge = SIZE_MAX; /* hides the size from the compiler */
     void *block = vst__alloc(100000);
 
     CHECK(vst__alloc(huge - 100) == NULL);
@@ -108,7 +108,7 @@ static void many_threads_use_it(void)
 
 int main(void)
 {
-    /* Sanitizers stop where malloc is asked for what cannot be. */
+    /* Sanitizers abort a program that asks malloc for an impossible size. */
     if (!vst__heap_is_malloc)
         TEST(what_cannot_be_is_refused);
     TEST(blocks_do_not_overlap_and_keep_what_is_in_them);

@@ -1,4 +1,4 @@
-/* Histograms of durations: what they say of values that are known. */
+/* Histograms of durations: the results for known values. */
 #include "tables/histogram.h"
 
 #include "check.h"
@@ -96,7 +96,7 @@ static void check_equal(const vst__histogram *a, const vst__histogram *b)
                   vst__histogram_quantile(b, share / 100.0));
 }
 
-/* Merges histograms of any two ranges: exact and not, fine and coarse. */
+/* Merges histograms of any two ranges: both exact and coarse. */
 static void merged_is_what_one_histogram_of_all_is(void)
 {
     static const int64_t lasts[] = {20, 200, 5000, 4000000};
@@ -138,8 +138,8 @@ static void what_is_written_can_be_read(void)
     }
 }
 
-/* The longest text has as many buckets as there may be, each with a count of
- * many digits. */
+/* The longest text has the largest number of buckets, each with a count of many
+ * digits. */
 static void the_longest_text_fits(void)
 {
     uint64_t counts[VST_HISTOGRAM_BUCKETS];

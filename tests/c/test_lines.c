@@ -1,5 +1,5 @@
-/* The lines of calls: when a thread looks for them, which calls get a place
- * from them, and that times stay right. The clock is the test's. */
+/* The lines of calls: when a thread looks a line up, which calls get a line,
+ * and that times stay right. The test controls the clock. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static const char *const names[FUNCTIONS + 1] = {"",      "main",  "parse",
 
 static vst_session *session;
 static vst_id ids[FUNCTIONS + 1];
-static uint32_t stack_now; /* the language's answer */
+static uint32_t stack_now; /* the frames that the fake language reports */
 static unsigned looks;
 
 static uint32_t find_stack(void *ctx)
@@ -52,7 +52,8 @@ static void begin(uint64_t min_duration_ns, bool has_lines)
     stack_now = looks = 0;
 }
 
-/* The language is in one more call: of a function that has reached a line. */
+/* Enters one more call of the fake language: of a function that has reached a
+ * line. */
 static uint32_t in(uint32_t parent, int function, int line)
 {
     vst_stack stack = {.kind = VST_STACK_LANGUAGE,
@@ -101,7 +102,8 @@ static vst_status put_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-/* Each span in the order of the ends: its function, duration and place. */
+/* Returns each span, in the order of the ends: its function, duration and
+ * line. */
 static const char *spans(void)
 {
     const vst_sink sink = {.span = put_span};
@@ -207,7 +209,7 @@ static void times_stay_right_over_more_ticks_than_a_word_holds(void)
     }
 }
 
-/* Time goes back to the last word that stays. */
+/* When calls are taken back, the time returns to the last word that stays. */
 static void times_stay_right_while_calls_are_taken_back(void)
 {
     for (int has_lines = 0; has_lines < 2; has_lines++) {
@@ -323,7 +325,7 @@ static void a_stack_that_is_not_the_languages_is_ignored(void)
     enter(SLEEP, 1);
     stack_now = id;
     leave(SLEEP, INTERVAL_NS);
-    stack_now = 12345678; /* not in the trace */
+    stack_now = 12345678; /* a line that is not in the trace */
     leave(MAIN, INTERVAL_NS);
     CHECK_TEXT(spans(), "sleep 1000\nmain 2001\n");
 }

@@ -1,7 +1,6 @@
-/* Waits for a lock of the language's, recorded by hooks: a lock as CPython's is
- * made stands in for it. Nothing here depends on how long anything takes: a
- * thread that is to wait has looked at the lock some times before it gets it.
- */
+/* Waits for the language's lock, recorded by hooks; the test's lock is built
+ * like CPython's. No test depends on durations: a thread that should wait has
+ * looked at the lock several times before the thread gets the lock. */
 #include <pthread.h>
 #include <time.h>
 
@@ -13,9 +12,9 @@
 
 enum { LOOKS = 5, LOOK_NS = 1000000, WAITS_MAX = 64 };
 
-/* How long a thread has waited that looked so often. The last look has only
- * begun, and the first one began late where the thread was kept from running
- * after it had read the clock. */
+/* The least time that a thread has waited after this many looks. The last look
+ * has only begun; the first may have begun late, if the thread did not run
+ * after reading the clock. */
 #define LOOKED_NS ((LOOKS - 2) * (int64_t)LOOK_NS)
 
 /* ---- the lock ----------------------------------------------------------- */
@@ -34,7 +33,7 @@ static const vst_lock lock = {.condition = &language.condition,
                               .is_held = &language.is_held,
                               .holder = &language.holder};
 
-static unsigned looks; /* of the thread that waits; guarded by the mutex */
+static unsigned looks; /* looks of the waiting thread; guarded by the mutex */
 
 static void look(pthread_cond_t *condition)
 {
@@ -61,7 +60,7 @@ static void take(uintptr_t key)
     pthread_mutex_unlock(&language.mutex);
 }
 
-/* Resets the count of looks, after a thread has waited until it could go on. */
+/* Resets the count of looks. Call after a thread has finished waiting. */
 static void forget_looks(void)
 {
     pthread_mutex_lock(&language.mutex);
@@ -77,7 +76,7 @@ static void drop(void)
     pthread_mutex_unlock(&language.mutex);
 }
 
-/* Until another thread has looked at the lock so often. */
+/* Returns when another thread has looked at the lock this often. */
 static void let_wait(unsigned times)
 {
     unsigned seen = 0;
@@ -101,7 +100,7 @@ static size_t wait_count, waits_in_all;
 static struct {
     size_t spans;
     int64_t gil_ns, ns, last_end_ns;
-    int64_t stopped_ns; /* the end of the call that is stopped in */
+    int64_t stopped_ns; /* end of the call during which the recording stops */
 } calls;
 
 static vst_status add_wait(void *ctx, const vst_wait *wait)
@@ -175,7 +174,8 @@ static void run_beside(void *(*function)(void *), pthread_t *thread)
     CHECK_INT(pthread_create(thread, NULL, function, NULL), 0);
 }
 
-/* A thread waits for the lock until we drop it, and ends. */
+/* Starts a thread, which waits for the lock until we drop the lock, and joins
+ * the thread. */
 static void record_a_wait(void *(*function)(void *), void *argument)
 {
     pthread_t thread;
@@ -232,10 +232,10 @@ static void a_thread_that_never_recorded_keeps_its_wait(void)
     record_a_wait(take_and_call, NULL);
     CHECK_INT(waits[0].thread, 2);
     CHECK_INT(waits[0].id, 0);
-    CHECK_INT(calls.gil_ns, 0); /* no call was open */
+    CHECK_INT(calls.gil_ns, 0); /* no call was open, so no call has the wait */
 }
 
-/* The chunk has room for the wait up to the last few words. */
+/* The chunk has room for the records of the wait except the last few words. */
 static void *fill_and_take(void *rest)
 {
     vst_record(VST_ENTER, call_id);
@@ -260,7 +260,7 @@ static void a_full_chunk_keeps_it_for_the_next_record(void)
 
 enum { MANY = 1500 };
 
-/* Waits that end immediately, in a call that records nothing else. */
+/* Makes waits that end immediately, in a call without other records. */
 static void *call_and_wait_often(void *unused)
 {
     vst_record(VST_ENTER, call_id);
@@ -282,7 +282,7 @@ static void a_long_call_keeps_many(void)
     pthread_t thread;
 
     start();
-    drop(); /* nobody has it: every wait ends */
+    drop(); /* the lock is free, so every wait ends */
     run_beside(call_and_wait_often, &thread);
     pthread_join(thread, NULL);
     stop();
@@ -355,7 +355,7 @@ static void a_wait_that_goes_on_lasts_until_the_stop(void)
     start();
     run_beside(call_and_take, &thread);
     let_wait(LOOKS);
-    stop(); /* it lets the lock go, too */
+    stop(); /* stopping drops the lock, too */
     pthread_join(thread, NULL);
     CHECK_INT(wait_count, 1);
     CHECK_INT(waits[0].thread, 2);
@@ -383,7 +383,7 @@ static void it_finds_room_in_a_full_chunk(void)
     }
 }
 
-/* Signals between threads; guarded by the mutex. */
+/* Let the two threads signal each other; guarded by the mutex. */
 static bool has_waited, may_end;
 
 static void signal_to(bool *what)
@@ -405,7 +405,7 @@ static void await(const bool *what)
     }
 }
 
-/* Stops the recording while the thread is in a call, behind its waits. */
+/* Stops the recording while the other thread is in a call, after its waits. */
 static void stop_beside(pthread_t thread)
 {
     await(&has_waited);
@@ -414,7 +414,7 @@ static void stop_beside(pthread_t thread)
     pthread_join(thread, NULL);
 }
 
-/* Waits that end, in a call that goes on. */
+/* Makes waits that end, then continues the call. */
 static void *wait_often_and_go_on(void *unused)
 {
     vst_record(VST_ENTER, call_id);

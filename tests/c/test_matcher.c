@@ -102,7 +102,7 @@ static void add_framework_free(script *s, vst_ticks time, uint64_t size)
                            VST_MEMORY_FRAMEWORK_FREE);
 }
 
-/* An END with arguments: "ended s1 TEXT". */
+/* Delivers an END with arguments: "ended s1 TEXT". */
 static void add_described_end(script *s, vst_ticks time, uint64_t pair,
                               const char *text)
 {
@@ -195,7 +195,7 @@ static void free_script(script *s)
     free(s->events);
 }
 
-/* Feeds a script in batches of so many events. */
+/* Feeds a script to the matcher, `batch` events at a time. */
 static vst_matcher_counts feed(const char *text, size_t batch, int64_t end_ns,
                                span_tree *tree)
 {
@@ -223,7 +223,7 @@ static vst_matcher_counts feed(const char *text, size_t batch, int64_t end_ns,
     return counts;
 }
 
-/* The golden tree must come out however the events are cut into batches. */
+/* Checks that batches of any size give the golden tree. */
 static vst_matcher_counts expect(const char *text, int64_t end_ns,
                                  const char *golden, const char *points)
 {
@@ -275,8 +275,8 @@ static void time_in_children_is_counted_once(void)
     tree_free(&tree);
 }
 
-/* Bytes and counts, "a self 1/10 all 3/30", of the spans in order of entering.
- */
+/* Prints bytes and counts of the spans, "a self 1/10 all 3/30", in the order of
+ * entering. */
 static void expect_bytes(const char *text, const char *expected)
 {
     span_tree tree = {0};
@@ -302,7 +302,7 @@ static void expect_bytes(const char *text, const char *expected)
 
 static void allocations_count_for_the_innermost_span_and_those_around_it(void)
 {
-    expect_bytes("5 alloc 1000\n" /* in no span */
+    expect_bytes("5 alloc 1000\n" /* allocated in no span */
                  "10 enter a\n11 alloc 1\n"
                  "20 enter b\n21 alloc 10\n22 large 100000\n23 free\n"
                  "24 tensor 7\n"
@@ -333,7 +333,7 @@ static vst_status add_framework(void *ctx, const vst_span *span)
 
 static void a_frameworks_blocks_are_counted_apart_and_taken_off(void)
 {
-    script s = parse("5 tensor 1000\n" /* in no span */
+    script s = parse("5 tensor 1000\n" /* allocated in no span */
                      "10 enter a\n11 tensor 30\n12 alloc 5\n"
                      "20 enter b\n21 tensor 100\n22 untensor 130\n"
                      "30 exit b\n31 tensor 2\n50 exit a\n"
@@ -387,21 +387,21 @@ static void every_block_is_told_with_its_depth_if_wanted(void)
 
 static void a_span_that_ends_inside_of_a_call_begins_with_it(void)
 {
-    /* x began in a, and ends in what b calls. */
+    /* x begins in a, and ends in a call that b makes. */
     expect("10 enter a\n12 begin x\n20 exit a\n30 enter b\n31 enter c\n"
            "40 end-inside x\n50 exit c\n60 exit b\n",
            100, "a 10..20\nx 31..40 async\nb 30..60\n  c 31..50\n", "");
-    /* In a itself it began and ends: nothing is changed. */
+    /* x begins and ends in a itself, so nothing changes. */
     expect("10 enter a\n12 begin x\n20 end-inside x\n30 exit a\n", 100,
            "a 10..30\n  x 12..20\n", "");
 }
 
 static void allocations_of_cut_and_begun_spans_reach_those_around_them(void)
 {
-    /* b is cut by the exit of a. */
+    /* The exit of a cuts b off. */
     expect_bytes("10 enter a\n20 enter b\n21 alloc 5\n30 exit a\n",
                  "a 0/0 1/5\nb 1/5 1/5\n");
-    /* x is taken out from under c, which goes on allocating. */
+    /* x ends below c, which continues to allocate. */
     expect_bytes("10 enter a\n11 begin x\n12 alloc 1\n13 enter c\n"
                  "14 alloc 2\n15 end x\n16 alloc 4\n17 exit c\n"
                  "18 exit a\n",
@@ -597,7 +597,7 @@ static void an_annotation_nests_like_a_call(void)
 
 static void an_annotation_around_an_await_keeps_its_true_times(void)
 {
-    /* The coroutine a is left at its await, and entered again later. */
+    /* The coroutine a is suspended at its await, and entered again later. */
     expect("10 enter a\n"
            "20 begin s1\n"
            "30 exit a\n"
@@ -698,7 +698,7 @@ static vst_status leave_context(void *ctx, uint32_t depth)
     return vst__contexts_leave(ctx, depth);
 }
 
-/* "name in parent: own time", parents first. */
+/* Prints "name in parent: own time" for each context, parents first. */
 static void expect_contexts(const char *text, const char *golden)
 {
     script s = parse(text);
@@ -733,7 +733,7 @@ static void expect_contexts(const char *text, const char *golden)
 static void
 an_annotation_that_leaves_the_stack_leaves_its_children_to_what_is_below(void)
 {
-    /* b has ended in a before s began; c ended in s, which left then. */
+    /* b ended in a before s began; c ended in s, which ended then. */
     expect_contexts("10 stack a\n20 enter b\n25 exit b\n30 begin s1\n"
                     "40 enter c\n50 end s1\n60 exit c\n"
                     "70 enter d\n71 enter e\n73 exit e\n80 exit d\n"
@@ -744,14 +744,14 @@ an_annotation_that_leaves_the_stack_leaves_its_children_to_what_is_below(void)
                     "d in a: 8\n"
                     "e in d: 2\n"
                     "s in -: 0\n");
-    /* The one below is an annotation too, and stays. */
+    /* The annotation below stays. */
     expect_contexts("10 enter a\n20 begin t1\n30 begin s1\n40 enter c\n"
                     "50 end s1\n60 exit c\n70 end t1\n80 exit a\n",
                     "a in -: 20\n"
                     "t in a: 30\n"
                     "c in t: 20\n"
                     "s in -: 0\n");
-    /* Two calls are left at the same time. */
+    /* Two calls end at the same time. */
     expect_contexts("10 enter a\n15 enter b\n16 exit b\n20 begin t1\n"
                     "30 begin s1\n40 enter c\n50 end s1\n55 end t1\n"
                     "60 exit c\n70 enter d\n71 begin u1\n72 enter e\n"
@@ -836,8 +836,8 @@ static void arguments_stay_with_an_annotation_that_is_set_aside(void)
 
 static void arguments_of_an_end_belong_to_its_span_wherever_that_is(void)
 {
-    /* A span on top of the stack, below a call, not on the stack, and not open
-     * at all. */
+    /* Four kinds of spans: on top of the stack, below a call, off the stack,
+     * and not open at all. */
     expect("10 begin s1\n11 args \"x\": 1\n20 ended s1 \"y\": 2\n", 60,
            "s 10..20 {\"x\": 1, \"y\": 2}\n", "");
     expect("10 begin s1\n20 enter a\n30 ended s1 \"y\": 2\n40 exit a\n", 60,
@@ -898,7 +898,7 @@ static void a_million_calls_deep_works(void)
 
     if (vst_matcher_create(&matcher) != VST_OK || events == NULL)
         abort();
-    /* Down, then as many exits that match nothing, then up again. */
+    /* Enter calls, then as many exits that match no call, then enter again. */
     for (size_t i = 0; i < 3 * (size_t)DEPTH; i++) {
         uint32_t kind = i < DEPTH ? VST_ENTER : VST_EXIT;
         vst_id id = i < DEPTH       ? (vst_id)(i + 1)
@@ -931,7 +931,7 @@ static uint32_t random_below(uint64_t *seed, uint32_t limit)
     return (uint32_t)(*seed >> 33) % limit;
 }
 
-/* One event of any kind, most of them sensible. */
+/* Makes an event of a random kind; most events fit the stack. */
 static void random_event(uint64_t *seed, vst_compressed_event *event,
                          uint64_t *payload)
 {

@@ -1,6 +1,5 @@
-/* Records of memory from the record path to the history that is read of them:
- * what is recorded comes out again, with its stack, and each free finds its
- * allocation. */
+/* Records of memory, from recording to the history that a reader gets: each
+ * allocation keeps its size and stack, and each free finds its allocation. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -19,7 +18,7 @@ static void what_is_recorded_is_read(void)
     allocate(2, 40000, 8); /* too large for the small record */
     release(1);
     release(2);
-    release(3); /* nobody saw it allocated */
+    release(3); /* a block whose allocation was not recorded */
     vst_session_stop(session);
     hear_session(session, &all);
     CHECK_INT(all.count, 5);
@@ -112,7 +111,7 @@ static void stacks_and_modules_are_read(void)
     vst_session_destroy(session);
 }
 
-/* Hundreds of thousands of them keep their numbers. */
+/* Hundreds of thousands of stacks keep their numbers. */
 static void many_stacks_keep_their_numbers(void)
 {
     enum { MANY = 200000 };
@@ -170,8 +169,8 @@ static void another_thread_frees(void)
     vst_session_destroy(session);
 }
 
-/* Stacks and their numbers are the parent's: the child's recording is another.
- */
+/* Stacks and their numbers belong to the parent's recording; the child's
+ * recording is another. */
 static void a_forked_child_begins_anew(void)
 {
     vst_stack stack = {.kind = VST_STACK_NATIVE, .address = 1};
@@ -217,17 +216,18 @@ static void a_forked_child_begins_anew(void)
     vst_session_destroy(session);
 }
 
-/* An atfork handler that allocates must not wait for the recorder. */
+/* A fork handler that allocates must not wait for the recorder. */
 static unsigned handled;
 
 static void allocate_at_fork(void)
 {
-    for (unsigned i = 0; i < 5000 && handled; i++) /* more than a chunk */
+    for (unsigned i = 0; i < 5000 && handled; i++) /* more records than fit into
+                                                    * a chunk */
         allocate(100 + i, 16, 1);
 }
 
-/* Registered before the recorder's: runs after that has locked, and in the
- * child before it has let go. */
+/* Registered before the recorder's handler: runs after the recorder has locked,
+ * and in the child before the recorder has unlocked. */
 __attribute__((constructor(101))) static void handle_forks(void)
 {
     pthread_atfork(allocate_at_fork, allocate_at_fork, allocate_at_fork);
@@ -250,8 +250,8 @@ static void handlers_that_allocate_at_a_fork_do_not_wait(void)
     CHECK_INT(status, 0);
     vst_session_stop(session);
     hear_session(session, &all);
-    /* The records of the parent's second handler may be there, since it is no
-     * longer in the fork; the child has none. */
+    /* The parent's second handler may have records, since the recorder has left
+     * the fork; the child's handler has none. */
     CHECK(all.count >= 1 && all.count <= 5001);
     for (size_t i = 0; i < all.count; i++)
         CHECK_INT(all.events[i].flags, 0);
@@ -259,7 +259,8 @@ static void handlers_that_allocate_at_a_fork_do_not_wait(void)
     vst_session_destroy(session);
 }
 
-/* Killed while three threads record: the file is readable, up to the word. */
+/* Killed while three threads record: the file is readable up to the last
+ * word. */
 static void *allocate_for_ever(void *first)
 {
     unsigned number = *(unsigned *)first;

@@ -1,6 +1,6 @@
-/* The system may refuse what hooks need: writable pages, memory, the list of
- * mappings. Then less is recorded, and the program runs as before. The argument
- * is a library whose slots are closed, see memory_oracle.h. */
+/* The system may refuse writable pages, memory or the list of mappings to
+ * hooks. Then less is recorded, and the program runs as before. The argument is
+ * a library whose slots are closed, see memory_oracle.h. */
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -49,7 +49,8 @@ static void a_page_that_stays_open_is_a_page_that_works(void)
     CHECK_INT(recorded(), 2);
 }
 
-/* Hooks that cannot be taken out pass through, and are taken out next time. */
+/* Hooks that cannot be removed pass calls through, and are removed by the next
+ * stop. */
 static void a_stop_that_may_not_change_a_slot_still_stops(void)
 {
     memory_begin(&all);

@@ -1,7 +1,7 @@
-/* A program at fixed addresses that takes the address of malloc stands in for
- * it: what the loader then finds under that name is a jump in the program, by
- * the slot of malloc. That is no original. Its argument is the library that
- * does all calls, see memory_oracle.h. */
+/* A program at a fixed address that takes the address of malloc: the loader
+ * then resolves malloc to a jump in the program, through the program's slot of
+ * malloc. This jump is not the original malloc. The argument is the library
+ * that makes all calls, see memory_oracle.h. */
 #include "objects/objects.h"
 #include "oracle_session.h"
 
@@ -17,7 +17,8 @@ static void what_stands_in_for_a_function_is_not_taken_for_it(void)
     oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
     void *original = vst__objects_find("malloc");
 
-    CHECK(dlsym(RTLD_DEFAULT, "malloc") == taken); /* so it is here */
+    CHECK(dlsym(RTLD_DEFAULT, "malloc") == taken); /* the program's jump, so the
+                                                    * test tests something */
     CHECK(original != NULL && original != taken);
     memory_begin(&all);
     o->run(8, CALLS, &log);
@@ -36,7 +37,9 @@ int main(int argc, char **argv)
         printf("skipped: the sanitizers have a malloc\n");
         return SKIPPED;
     }
-    __asm__ volatile("" : "+r"(address)); /* taken, and not just called */
+    __asm__ volatile(""
+                     : "+r"(address)); /* takes the address, instead of only
+                                        * calling malloc */
     memcpy(&taken, &address, sizeof taken);
     o = oracle_in(library);
     TEST(what_stands_in_for_a_function_is_not_taken_for_it);

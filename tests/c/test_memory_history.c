@@ -1,6 +1,7 @@
-/* The history of memory, of files built by hand: the order between threads,
- * what was lost, mappings and parts of them, what a bounded or clipped file
- * still knows. A script is lines; a tick is a nanosecond. */
+/* The history of memory, read from files built by hand: the order between
+ * threads, lost records, mappings and parts of mappings, and how much of the
+ * history bounded and clipped files keep. A script consists of lines; a tick is
+ * a nanosecond. */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -46,8 +47,8 @@ static void put_unmap(builder *b, uint64_t address, uint64_t size,
     builder_word(b, size);
 }
 
-/* Each event as "+size", "-size"; "?" unknown, "!" a lost free, "@" the thread.
- */
+/* Prints each event as "+size" or "-size"; "?": unknown block, "!": a lost
+ * free, "@": the thread. */
 static const char *text_of(const heard *all)
 {
     static char text[4096];
@@ -113,7 +114,7 @@ static void at_the_same_time_a_free_comes_first(void)
     builder_init(&b);
     builder_records(&b, 0, 1, 1000, 1);
     put_alloc(&b, 1, 1, 10); /* 1010 */
-    put_alloc(&b, 2, 2, 40); /* 1050, and again at 1100 */
+    put_alloc(&b, 2, 2, 40); /* allocated at 1050, and again at 1100 */
     put_alloc(&b, 1, 5, 50); /* 1100 */
     builder_records(&b, 0, 2, 1000, 1);
     put_free(&b, 1, 100); /* 1100 */
@@ -132,7 +133,8 @@ static void but_not_before_its_own_allocation(void)
     expect(&b, "+5@2 -5@1");
 }
 
-/* Thread 2's clock is 300 ns behind: it allocates what thread 1 frees later. */
+/* Thread 2's clock is 300 ns behind: it allocates a block that thread 1 frees
+ * later. */
 static void a_little_skew_between_clocks_is_seen_through(void)
 {
     builder b;
@@ -144,7 +146,7 @@ static void a_little_skew_between_clocks_is_seen_through(void)
     put_free(&b, 1, 190); /* 1500 */
     builder_records(&b, 0, 2, 1000, 1);
     put_alloc(&b, 1, 2, 200); /* 1200 */
-    put_free(&b, 1, 10);      /* 1210: that one, not the first */
+    put_free(&b, 1, 10);      /* 1210: frees the second block, not the first */
     expect(&b, "+1@1 +7@1 -1@1 +2@2 -2@2");
 }
 
@@ -172,7 +174,7 @@ static void a_free_that_was_lost_is_made_up(void)
     builder_records(&b, 0, 1, 1000, 1);
     put_alloc(&b, 1, 1, 10);
     put_alloc(&b, 2, 3, 3000000);
-    put_free(&b, 1, 10); /* too late to be the one */
+    put_free(&b, 1, 10); /* too late to free the second block */
     builder_records(&b, 0, 2, 1000, 1);
     put_alloc(&b, 1, 2, 200);
     expect(&b, "+1@1 -1!@2 +2!@2 +3@1 -2@1");
@@ -190,7 +192,7 @@ static void recent_frees_name_the_last_allocation_of_their_place(void)
                                     place << 5 | VST_MEMORY_FREE, 1));
     put_alloc(&b, 1, 2, 10);
     builder_seal(&b, 1);
-    builder_records(&b, 0, 1, 2000, 1); /* the table is empty again */
+    builder_records(&b, 0, 1, 2000, 1); /* empties the table */
     builder_word(&b, vst_word_fixed(VST_ESCAPE_FREE_RECENT,
                                     place << 5 | VST_MEMORY_FREE, 1));
     put_alloc(&b, 3, 3, 10);
@@ -207,11 +209,11 @@ static void parts_of_mappings_are_unmapped(void)
     builder_init(&b);
     builder_records(&b, 0, 1, 1000, 1);
     put_large(&b, VST_MEMORY_MMAP, 0x100000, 0x8000, 1);
-    put_unmap(&b, 0x102000, 0x1000, 1); /* out of the middle */
+    put_unmap(&b, 0x102000, 0x1000, 1); /* a part in the middle */
     put_unmap(&b, 0x100000, 0x1000, 1); /* the beginning */
-    put_unmap(&b, 0x107000, 0x5000, 1); /* the end, and beyond */
+    put_unmap(&b, 0x107000, 0x5000, 1); /* the end of the mapping, and beyond */
     put_large(&b, VST_MEMORY_MMAP, 0x108000, 0x1000, 1);
-    put_unmap(&b, 0x0ff000, 0x20000, 1); /* all three that are left */
+    put_unmap(&b, 0x0ff000, 0x20000, 1); /* all three remaining parts */
     put_unmap(&b, 0x0ff000, 0x20000, 1); /* nothing */
     all = hear_built(&b);
     CHECK_TEXT(text_of(&all), "+32768@1 -4096@1 -4096@1 -4096@1 +4096@1 "
@@ -237,7 +239,7 @@ static void a_mapping_over_another_takes_its_place(void)
     expect(&b, "+12288@1 -4096!@1 +4096!@1");
 }
 
-/* Random maps and unmaps against a table of pages. */
+/* Random maps and unmaps, compared with a table of pages. */
 static void random_mappings_are_those_of_a_table_of_pages(void)
 {
     enum { PAGES = 200, STEPS = 400 };
@@ -279,7 +281,7 @@ static void random_mappings_are_those_of_a_table_of_pages(void)
 
 /* ---- what is apart ------------------------------------------------------ */
 
-/* A framework's block at the address of the one that it lies in. */
+/* A framework's block at the address of the block that contains it. */
 static void a_frameworks_blocks_are_counted_apart(void)
 {
     builder b;
@@ -448,7 +450,7 @@ static void what_lies_outside_of_the_range_is_not_known(void)
     builder_free(&b);
 }
 
-/* A bounded recording of far more than its bound. */
+/* A bounded recording that is much longer than its bound. */
 static void a_bounded_recording_knows_its_newest_part(void)
 {
     enum { ROUNDS = 300000, LIVE = 100 };
@@ -487,7 +489,7 @@ static void a_bounded_recording_knows_its_newest_part(void)
 static void ten_thousand_threads_need_little_memory(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
-    enum { THREADS = 300 }; /* there each chunk of the file moves all others */
+    enum { THREADS = 300 }; /* ASan copies the file for each chunk */
 #else
     enum { THREADS = 10000 };
 #endif

@@ -1,6 +1,6 @@
-/* The funnel among threads: each thread's records are what it did, whoever else
- * runs, ends, forks, is interrupted or stops the recording meanwhile. Its
- * argument is the library that does all calls, see memory_oracle.h. */
+/* The hooks in programs with threads: each thread's records equal its calls,
+ * while other threads run, end, fork, are interrupted or stop the recording.
+ * The argument is the library that makes all calls, see memory_oracle.h. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,7 +32,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Whether what a thread of the trace did begins with what was noted. */
+/* Returns whether the recorded events of a thread begin with the noted
+ * events. */
 static bool has_done(uint32_t thread, const oracle_log *log)
 {
     size_t at = 0;
@@ -77,7 +78,7 @@ static void every_thread_is_recorded_as_it_was(void)
 
 static pthread_key_t key;
 
-/* Twice, so that it is called in a second round as well. */
+/* Sets the key again, so that the destructor gets a second round. */
 static void free_late(void *block)
 {
     void **next = *(void **)block;
@@ -136,7 +137,7 @@ static void another_thread_may_free_a_block(void)
 /* ---- start and stop ----------------------------------------------------- */
 
 static atomic_bool is_over;
-static atomic_int told; /* times that a stack was asked for */
+static atomic_int told; /* the number of calls of tell_stack() */
 static atomic_bool may_be_told;
 static atomic_int told_too_late;
 
@@ -149,8 +150,9 @@ static vst_stack_id tell_stack(unsigned *flags)
     return 0;
 }
 
-/* A sanitizer's allocator may not be entered while another thread forks: the
- * child would wait for its lock for ever. The program's own may. */
+/* While another thread forks, no thread may enter a sanitizer's allocator,
+ * because the child would wait for its lock for ever. The program's own
+ * allocator may be entered. */
 static pthread_mutex_t sanitized_fork = PTHREAD_MUTEX_INITIALIZER;
 
 static void *run_on(void *argument)
@@ -212,8 +214,8 @@ static void *interrupt(void *thread)
     return NULL;
 }
 
-/* The handler's mappings while we are inside the recorder are not seen, and
- * nothing else is harmed. */
+/* Mappings of the handler during code of the recorder are not recorded;
+ * everything else is. */
 static void a_signal_may_come_at_any_moment(void)
 {
     static oracle_event events[16 * CALLS];
@@ -226,7 +228,7 @@ static void a_signal_may_come_at_any_moment(void)
     sigaction(SIGUSR1, &action, NULL);
     memory_begin(&all);
     o->run(4, 10, &log); /* the first event takes memory for the thread */
-    raise(SIGUSR1);      /* one at least, and outside of us */
+    raise(SIGUSR1);      /* at least one signal arrives outside the recorder */
     pthread_create(&thread, NULL, interrupt, &self);
     o->run(5, 4 * CALLS, &log);
     is_over = true;

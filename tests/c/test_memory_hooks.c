@@ -1,12 +1,9 @@
-/* Hooks in libraries: they record the allocations that the library noted
- * itself, in libraries that are bound when loaded, when first called, or
- * through tables, loaded before or later. Other slots are not touched, and
+/* Hooks in libraries: they record exactly the allocations that the library
+ * noted itself. The libraries are bound when loaded, when first called, or
+ * through tables, and loaded before or later. Other slots are not touched, and
  * afterwards all slots are as before. This program contains the core and
- * therefore gets no hooks: libraries make all calls. Its arguments are those of
- * the build, see meson.build.
- *
- * This program has the core in it and so no hooks: libraries do all calls. Its
- * arguments are those of the build, see meson.build. */
+ * therefore gets no hooks: libraries make all calls. The build passes the
+ * arguments, see meson.build. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -18,8 +15,8 @@
 #include "objects/objects.h"
 #include "oracle_session.h"
 
-/* musl never unloads a library, and looks for a bare name in the program's path
- * alone. */
+/* musl never unloads a library, and looks for a bare name only in the program's
+ * own path. */
 #ifdef __GLIBC__
 enum { LOADER_KEEPS_ALL = 0 };
 #else
@@ -28,7 +25,7 @@ enum { LOADER_KEEPS_ALL = 1 };
 
 enum { LAZY, NOW, TABLE, OWN, DEEP, SIBLING, LIBRARIES, CALLS = 20000 };
 
-static char **paths; /* by the names above */
+static char **paths; /* indexed by the names above */
 static const vst_memory_options all = {.native_allocators = true};
 static oracle_event noted[4 * CALLS];
 
@@ -81,7 +78,7 @@ static void calls_through_a_closed_table_are_recorded(void)
 
 /* ---- later -------------------------------------------------------------- */
 
-/* Without any call of dlsym by the program. */
+/* The program itself never calls dlsym. */
 static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
 {
     oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
@@ -99,7 +96,7 @@ static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
     dlclose(library);
 }
 
-/* Its own search path, which only it has, is looked into. */
+/* The loader searches the path that only the calling library has. */
 static void a_library_finds_its_sibling_by_its_bare_name(void)
 {
     oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
@@ -108,7 +105,8 @@ static void a_library_finds_its_sibling_by_its_bare_name(void)
     const oracle *o;
 
     if (SANITIZED || LOADER_KEEPS_ALL)
-        return; /* dlopen is theirs, and they are who calls the loader */
+        return; /* the sanitizer defines dlopen, so the loader sees the
+                 * sanitizer as the caller */
     library = open_library(paths[SIBLING]);
     o = oracle_in(library);
     CHECK(dlopen(name, RTLD_NOW) == NULL);
@@ -144,7 +142,7 @@ static void errors_of_the_loader_are_those_of_the_loader(void)
         snprintf(with, sizeof with, "%s", text);
     CHECK(o->find(library, "no_such_function") == NULL);
     CHECK(dlerror() != NULL);
-    /* The next malloc after the library, not after us. */
+    /* RTLD_NEXT searches behind the library, not behind us. */
     CHECK(LOADER_KEEPS_ALL || o->find(RTLD_NEXT, "oracle_get") == NULL);
     CHECK(o->find(RTLD_DEFAULT, "malloc") != NULL);
     memory_end();
@@ -172,7 +170,7 @@ static void libraries_come_and_go(void)
 }
 
 static atomic_bool is_over;
-static const oracle *loader; /* whose calls of dlopen are hooked */
+static const oracle *loader; /* the library whose calls of dlopen are hooked */
 
 static void *load_and_unload(void *path)
 {
@@ -186,7 +184,7 @@ static void *load_and_unload(void *path)
     return NULL;
 }
 
-/* One that is half loaded, or just gone, is nobody's trouble. */
+/* Libraries that are half loaded or just unloaded do no harm. */
 static void libraries_come_and_go_while_tracing_starts_and_stops(void)
 {
     void *library = open_library(paths[LAZY]);
@@ -231,7 +229,7 @@ static void an_allocator_of_a_librarys_own_is_not_touched(void)
 
 static void a_library_that_prefers_another_allocator_keeps_it(void)
 {
-#ifdef RTLD_DEEPBIND /* musl has none */
+#ifdef RTLD_DEEPBIND /* musl has no RTLD_DEEPBIND */
     void *library, *block;
     const oracle *o;
 
@@ -254,7 +252,7 @@ static void a_library_that_prefers_another_allocator_keeps_it(void)
 typedef struct slot {
     void **at;
     void *value;
-    bool is_lazy; /* not bound yet */
+    bool is_lazy; /* slots that are not bound yet */
     int access;
 } slot;
 
@@ -332,7 +330,7 @@ static void *wrap_malloc(size_t size)
     return wrapped(size);
 }
 
-/* Its slot, which the program may write. */
+/* Returns the library's slot of malloc, which the program may write. */
 static void **slot_of_malloc(void *library, vst__object *object)
 {
     struct link_map *map = library;
@@ -376,7 +374,7 @@ static void a_hook_that_somebody_wrapped_stays_and_passes_through(void)
     o->free(o->malloc(10));
     CHECK_INT(wrapper_calls, 2);
     CHECK(memcmp(place, &wrapper, sizeof wrapper) == 0);
-    /* Recorded again as soon as somebody starts. */
+    /* Recorded again as soon as another recording starts. */
     memory_begin(&all);
     o->free(o->malloc(10));
     memory_end();
@@ -420,7 +418,8 @@ int main(int argc, char **argv)
     if (argc != 1 + LIBRARIES)
         return 2;
     if (getenv("LD_LIBRARY_PATH") !=
-        NULL) { /* the build's: it would find any */
+        NULL) { /* set by the build; with it, any library would find the
+                 * sibling */
         unsetenv("LD_LIBRARY_PATH");
         execv("/proc/self/exe", argv);
     }

@@ -15,11 +15,11 @@ static const oracle *o;
 static const vst_memory_options all = {.native_allocators = true};
 static size_t page;
 
-/* The recorded sums of one range. */
+/* The recorded sums of one address range. */
 typedef struct sums {
     uintptr_t start, end;
     int64_t used, reserved;           /* now */
-    int64_t most_used, most_reserved; /* at one moment */
+    int64_t most_used, most_reserved; /* the most at one moment */
     size_t samples;
     uint64_t resident;
 } sums;
@@ -79,7 +79,7 @@ static sums end_of(void *start, size_t size)
     return s;
 }
 
-/* Where a page is no more than one. */
+/* Maps pages that the system does not join to huge pages. */
 static char *map(size_t pages, int access, int flags)
 {
     char *at = o->map_pages(NULL, pages * page, access, flags);
@@ -178,7 +178,7 @@ static void a_failed_call_changes_nothing(void)
 
 /* ---- without memory set aside -------------------------------------------- */
 
-/* Before they go, at the latest. */
+/* Touched pages count at the latest before they are unmapped. */
 static void pages_that_were_touched_are_memory(void)
 {
     char *at;
@@ -213,7 +213,8 @@ static void what_is_given_back_is_reserved_until_it_is_touched(void)
     s = end_of(at, 64 * page);
     CHECK_INT(s.most_used, 64 * page);
     CHECK_INT(s.most_reserved, 32 * page);
-    CHECK_INT(s.used + s.reserved, 2 * page); /* looked at, or not yet */
+    CHECK_INT(s.used + s.reserved, 2 * page); /* the hooks may have counted the
+                                               * two pages or not */
     o->unmap_pages(at + 20 * page, 2 * page);
 }
 
@@ -228,7 +229,7 @@ static void a_reservation_that_moves_stays_one(void)
     moved = o->move_pages(at, 1000 * page, 100000 * page);
     CHECK(moved != MAP_FAILED);
     s = end_of(moved, 100000 * page);
-    CHECK_INT(s.used, 0); /* not looked at where it is now */
+    CHECK_INT(s.used, 0); /* the hooks have not examined the new place */
     CHECK_INT(s.reserved, 100000 * page);
     o->unmap_pages(moved, 100000 * page);
 }

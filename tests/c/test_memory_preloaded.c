@@ -1,6 +1,6 @@
-/* An allocator that is preloaded is hooked like the system's. It runs itself
- * again with jemalloc, if that is here; its argument is the library that does
- * all calls, see memory_oracle.h. */
+/* A preloaded allocator is hooked like the system's. The test runs itself again
+ * with jemalloc, if the library is installed; the argument is the library that
+ * makes all calls, see memory_oracle.h. */
 #include <dlfcn.h>
 #include <unistd.h>
 

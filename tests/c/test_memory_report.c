@@ -63,7 +63,7 @@ static void check_amount(vst_memory_amount a, double count, double bytes)
     CHECK_INT(a.variance, 0);
 }
 
-/* "f:3 < g:4", innermost first. */
+/* Prints a stack as "f:3 < g:4", innermost frame first. */
 static const char *path_of(const vst_memory_summary *s, uint32_t node)
 {
     static char text[512];
@@ -95,7 +95,7 @@ static void peak_leaks_and_temporary_are_exact(void)
     allocate(2, 1000, f);
     allocate(3, 50, g);
     release(2);
-    allocate(4, 949, g); /* 999: less than the 1050 of before */
+    allocate(4, 949, g); /* now 999: less than the peak of 1050 */
     release(3);
     vst_session_stop(session);
     s = summarize(session, 1);
@@ -112,18 +112,19 @@ static void peak_leaks_and_temporary_are_exact(void)
     CHECK_TEXT(path_of(s, s->node_of_stack[f]), "f:3 < main:10");
     CHECK_INT(s->frees, 3);
     CHECK_INT(s->line_count, 2);
-    check_amount(s->sizes[7], 1, 100); /* 64 up to 127 */
+    check_amount(s->sizes[7], 1, 100); /* the bucket of 64 to 127 */
     check_amount(s->kinds[VST_MEMORY_MALLOC], 4, 2099);
     CHECK_INT(s->thread_count, 1);
     check_amount(s->threads[0].freed, 3, 1150);
     vst__memory_summary_free(s);
-    s = summarize(session, 2); /* one of the last two */
+    s = summarize(session, 2); /* 2: a block is temporary if it is among the
+                                * last two allocations */
     check_amount(s->views[VST_MEMORY_TEMPORARY], 3, 1150);
     vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
-/* A model that keeps all and looks at all of it every time. */
+/* A model that keeps all blocks and examines all of them each time. */
 enum { MODEL_BLOCKS = 64, MODEL_STACKS = 9 };
 
 static void random_histories_are_as_a_model_says(void)
@@ -194,7 +195,7 @@ static void each_window_begins_with_nothing(void)
     allocate(1, 100, f);
     vst_session_stop(session);
     CHECK_INT(vst_session_start(session, &error), VST_OK);
-    allocate(1, 70, f); /* its free was not seen, nor need it be */
+    allocate(1, 70, f); /* the block's free is not recorded, and need not be */
     allocate(2, 10, f);
     release(2);
     vst_session_stop(session);
@@ -245,7 +246,7 @@ static void a_framework_is_not_counted_twice(void)
     }
 }
 
-/* The estimate of many equal allocations, and its error. */
+/* The estimate for many equal allocations, and the estimate's error. */
 static void samples_give_estimates_and_their_errors(void)
 {
     vst_session *session = session_begin(NULL);
@@ -379,7 +380,8 @@ static void native_frames_meet_the_languages_at_evaluation_frames(void)
     language.line = 2;
     vst_recording_define_stack(recording, &language, &f);
     g = push(session, f, "g", 3);
-    at = native(session, at, 0x12001); /* started vestige: not shown */
+    at = native(session, at, 0x12001); /* the frames that started vestige are
+                                        * not shown */
     at = native(session, at, 0x11000);
     gone = at;
     at = native(session, at, 0x12010);
@@ -404,7 +406,7 @@ static void native_frames_meet_the_languages_at_evaluation_frames(void)
     vst_session_destroy(session);
 }
 
-/* A file may say anything: for example, that stacks are their own parents. */
+/* A file may contain anything: for example, a stack that is its own parent. */
 static void stacks_that_make_no_sense_end(void)
 {
     vst_session *session = session_begin(NULL);
@@ -511,7 +513,7 @@ static void a_page_of_very_many_stacks_stays_small(void)
                  push(session, main_, "f", i + 1));
     vst_session_stop(session);
     text = written(session, "m.html", VST_MEMORY_PEAK);
-    expect_line(text, "\"leftOut\":10002"); /* 60,002 less 50,000 */
+    expect_line(text, "\"leftOut\":10002"); /* 60,002 minus 50,000 */
     json = strstr(text, "id=\"data\">");
     end = json != NULL ? strstr(json, "</script>") : NULL;
     CHECK(end != NULL &&
@@ -564,7 +566,8 @@ static void what_cannot_be_written_leaves_nothing(void)
         VST_E_STATE);
     vst_trace_close(trace);
     vst_session_destroy(empty);
-    CHECK_INT(rmdir(folder), 0); /* nothing else is there */
+    CHECK_INT(rmdir(folder), 0); /* succeeds only if the folder has no other
+                                  * file */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* Reserved address space: the table that hooks keep of it, and what a history
- * makes of the records, of files built by hand. */
+/* Reserved address space: the hooks' table of reserved ranges, and the history
+ * of such ranges, read from files built by hand. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -43,7 +43,7 @@ static void random_ranges_are_those_of_a_table_of_pages(void)
         size_t count = 1 + (size_t)rand_r(&seed) % 20;
         char what = (char)(rand_r(&seed) % 3);
 
-        /* A byte of a page is all of it. */
+        /* Touching one byte of a page counts the whole page. */
         if (what == 0)
             vst__reserved_remove((1 + first) * page, count * page - 1);
         else
@@ -81,7 +81,8 @@ static void pages_in_use_are_found_once(void)
     vst__reserved_look(0, UINTPTR_MAX, note_touched);
     CHECK_INT(touched_runs, 0);
     for (size_t i = 0; i < 10; i++)
-        at[(4090 + i) * page] = 1; /* across the end of one query of pages */
+        at[(4090 + i) * page] = 1; /* at the border between two queries for
+                                    * pages */
     at[19999 * page] = 1;
     vst__reserved_look(0, UINTPTR_MAX, note_touched);
     CHECK_INT(touched_bytes, 11 * page);
@@ -168,8 +169,8 @@ static void put_counter(builder *b, vst_id id, double value)
     builder_escape(b, VST_ESCAPE_COUNTER, 1, (const uint64_t[]){id, bits}, 2);
 }
 
-/* Each event as "+size:stack" or "-size:stack", in brackets what is reserved;
- * "*" touched, "?" unknown, "!" lost. */
+/* Prints each event as "+size:stack" or "-size:stack", reserved ranges in
+ * brackets; "*": touched, "?": unknown, "!": lost. */
 typedef struct told {
     char text[4096];
     size_t at;
@@ -293,7 +294,8 @@ static void a_mapping_over_a_reservation_takes_its_place(void)
                        "[+8192:7]");
 }
 
-/* Random changes against a table of pages: 0 none, 1 used, 2 reserved. */
+/* Random changes, compared with a table of pages: 0 not mapped, 1 used, 2
+ * reserved. */
 static void random_changes_are_those_of_a_table_of_pages(void)
 {
     static const unsigned ranges[] = {0, RESERVES, OPENS, TOUCHES, GIVES_BACK};

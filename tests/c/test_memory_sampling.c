@@ -1,6 +1,6 @@
-/* Sampling: what is recorded stands for what is not, without a bias, and frees
- * are recorded of what was. Seeds are constant, bars are six times the error
- * that the estimates have by theory. */
+/* Sampling: the recorded allocations give unbiased estimates of all
+ * allocations, and the free of each recorded allocation is recorded, too. Seeds
+ * are constant. Estimates may be off by six times their theoretical error. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static double chance_of(size_t size)
     return -expm1(-(double)size / EVERY);
 }
 
-/* An allocation counts 1 / chance if it is taken: the variance of what it adds
- * is size² (1 - chance) / chance. */
+/* A recorded allocation counts as size / chance: the variance of its
+ * contribution is size² (1 - chance) / chance. */
 static void estimates_of_bytes_and_counts_have_no_bias(void)
 {
     double bytes = 0, count = 0, byte_variance = 0, count_variance = 0;
@@ -89,7 +89,7 @@ static void addresses_are_found_once_for_each_time_they_were_added(void)
     for (uintptr_t i = 1; i <= COUNT; i++)
         wrong += !vst__sample_add(i * 16);
     for (uintptr_t i = 1; i <= COUNT; i += 3)
-        wrong += !vst__sample_add(i * 16); /* a second time */
+        wrong += !vst__sample_add(i * 16); /* adds these a second time */
     for (uintptr_t i = 1; i <= COUNT; i++)
         wrong += vst__sample_remove(i * 16 + 8);
     for (uintptr_t i = 1; i <= COUNT; i++)
@@ -140,7 +140,8 @@ static void threads_share_the_set(void)
         pthread_join(threads[i], &result);
         wrong += (size_t)result;
     }
-    for (uintptr_t i = 0; i < THREADS; i++) { /* another one's, and new ones */
+    for (uintptr_t i = 0; i < THREADS; i++) { /* another thread, and new
+                                               * threads */
         pthread_create(&threads[i], NULL, remove_some,
                        (void *)((i + 1) % THREADS));
     }
@@ -163,7 +164,7 @@ static void sampled(vst_memory_kind kind, uintptr_t address, size_t size)
     vst_memory_leave();
 }
 
-/* Every recorded allocation has its free, and no free is alone. */
+/* Every recorded allocation has its free, and every free has its allocation. */
 static void frees_are_recorded_of_what_was_sampled(void)
 {
     const vst_memory_options options = {.sample_bytes = EVERY};
@@ -193,8 +194,8 @@ static void frees_are_recorded_of_what_was_sampled(void)
     CHECK_INT(memory_count, 2 * allocated);
     CHECK_INT(unknown, 0);
     CHECK_INT(memory_events[memory_count - 1].live_count, 0);
-    /* Its seed is not constant: a miss of ten times the error is none that
-     * anybody will see. */
+    /* The seed is not constant here; a deviation of ten times the error is
+     * practically impossible. */
     CHECK(fabs(sum - bytes) < 10 * sqrt(variance));
 }
 

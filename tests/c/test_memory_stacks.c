@@ -1,20 +1,22 @@
-/* Native stacks of allocations: where they were made, as addresses in modules,
- * alone or together with a language's. Its argument is the library that does
- * all calls, see memory_oracle.h. */
+/* Native stacks of allocations: the addresses of the callers in their modules,
+ * alone or together with the language's stack. The argument is the library that
+ * makes all calls, see memory_oracle.h. */
 #include <pthread.h>
 
 #include "oracle_session.h"
 
 static const oracle *o;
-static volatile int twice = 2; /* by one call, in a loop */
-static const void *in_outer;   /* where inner() returned to */
+static volatile int twice = 2; /* two allocations by one call, in a loop */
+static const void *in_outer;   /* the return address of inner() */
 
 __attribute__((noinline)) static void *inner(size_t size)
 {
     void *block = o->malloc(size);
 
     in_outer = __builtin_return_address(0);
-    __asm__ volatile("" : "+r"(block)); /* a frame of its own */
+    __asm__ volatile(""
+                     : "+r"(block)); /* gives the function a frame of its
+                                      * own */
     return block;
 }
 
@@ -45,7 +47,7 @@ static size_t modules_with(uint64_t address)
     return count;
 }
 
-/* The stack of the i-th event, innermost first. */
+/* Returns the stack of the i-th event, innermost frame first. */
 static size_t walk(vst_stack_id id, uint64_t *addresses, size_t max)
 {
     size_t count = 0;
@@ -81,7 +83,8 @@ static void an_allocation_has_the_stack_it_was_made_with(void)
     CHECK(count >= 4);
     while (at < count && addresses[at] != (uintptr_t)after_inner)
         at++;
-    CHECK(at == 1 || at == 2); /* behind inner(), and the library if need be */
+    CHECK(at == 1 || at == 2); /* above inner(), and above the library's frame,
+                                * if any */
     for (size_t i = 0; i < count; i++)
         CHECK_INT(modules_with(addresses[i]), 1);
 }

@@ -1,7 +1,7 @@
-/* A million random operations over eight threads, which hand blocks to each
- * other: after each of them, what the history says is live is what was live.
- * The model is kept under a lock, in the order of the recorded times; recording
- * is outside of it. Also for the thread sanitizer. */
+/* A million random operations on eight threads, which hand blocks to each
+ * other: after each operation, the history has the live blocks of the model.
+ * The model is guarded by a lock and follows the order of the recorded times;
+ * recording happens outside the lock. Also built for the thread sanitizer. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ enum { THREADS = 8, BLOCKS = 3000 };
 
 typedef struct operation {
     uint32_t block;
-    uint32_t size; /* of what is allocated, or freed */
+    uint32_t size; /* size of the block that is allocated or freed */
     uint32_t stack;
     bool frees;
     uint64_t serial;
@@ -44,7 +44,8 @@ static uint32_t pick(uint64_t *seed, uint32_t n)
     return (uint32_t)(*seed >> 32) % n;
 }
 
-/* Does something to a block, in the model; false if there was enough. */
+/* Applies a random operation to the model; returns false when there were enough
+ * operations. */
 static bool operate(uint64_t *seed, operation *done, vst_ticks *now)
 {
     operation next = {.block = pick(seed, BLOCKS)};
@@ -98,7 +99,8 @@ static void *work(void *seed)
             vst_record_alloc(VST_MEMORY_MALLOC, fake_address(done.block),
                              done.size, done.stack, 0, now);
         if (pick(&own, 10000) == 0)
-            vst_thread_release(); /* as if it had ended, and another begun */
+            vst_thread_release(); /* as if the thread had ended and another had
+                                   * begun */
     }
     return NULL;
 }
@@ -120,7 +122,7 @@ static void run_threads(size_t count)
         pthread_join(threads[i], NULL);
 }
 
-/* Compares each event with the model as it was then. */
+/* Compares each event with the model's state at that time. */
 typedef struct comparison {
     size_t at, wrong;
 } comparison;
@@ -237,7 +239,8 @@ static void allocating_threads_survive_every_start_and_stop(void)
         while (atomic_load(&made) < before + 400)
             sched_yield();
         vst_session_stop(session);
-        atomic_store(&pausing, 1); /* reading what they made takes longer */
+        atomic_store(&pausing, 1); /* pauses the threads, because reading takes
+                                    * longer than recording */
         hear_session(session, &all);
         CHECK(all.count != 0);
         for (size_t j = 0; j < all.count; j++)
@@ -251,7 +254,7 @@ static void allocating_threads_survive_every_start_and_stop(void)
         pthread_join(threads[i], NULL);
 }
 
-/* Stacks from everywhere: equal ones get one number. */
+/* Stacks from all threads: equal stacks get the same number. */
 static vst_recording *shared;
 
 static void *define_stacks(void *ids)

@@ -1,5 +1,5 @@
 /* Operators: recorded by any thread, read as JSON with torch's names, joined by
- * arrows; and bytes that are no facts at all. */
+ * arrows; and invalid operator facts. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static void *run_backward(void *argument)
     return NULL;
 }
 
-/* The time of the first event that has all of this text. */
+/* Returns the time of the first event that contains all of this text. */
 static double time_of(const char *text, const char *part)
 {
     const char *at = strstr(text, part);
@@ -186,7 +186,8 @@ static void a_span_that_another_thread_ends_has_its_true_times(void)
     pthread_join(thread, NULL);
     vst_record_operator(after, 0, NULL, 0);
     vst_record_operator_exit(VST_EXIT, after, 0);
-    vst_record_operator_exit(VST_EXIT, far, 77); /* it says so too, late */
+    vst_record_operator_exit(VST_EXIT, far, 77); /* the exit gives the number,
+                                                  * too, but late */
     CHECK_INT(vst_session_stop(session), VST_OK);
     s = seen_in(session, (seen){
                              .far_id = far,
@@ -225,7 +226,8 @@ static void a_span_that_another_thread_ends_too_late_is_open_at_the_end(void)
     vst_session_destroy(session);
 }
 
-/* As torch's record_function does, whose functions in Python are recorded. */
+/* Records an annotation like torch's record_function, whose Python functions
+ * are recorded, too. */
 static void an_annotation_is_shown_around_what_is_between(void)
 {
     vst_session *session = started();
@@ -326,7 +328,7 @@ static void all_kinds_of_inputs_are_read(void)
     memcpy(&payload[2], facts, sizeof facts);
     CHECK(vst__operator_read(payload, 32, NOTHING_MORE, &op, &text));
     CHECK_INT(op.sequence, -1);
-    CHECK_INT(op.record, 0); /* a node says it */
+    CHECK_INT(op.record, 0); /* only nodes have record numbers */
     read = strndup(text.bytes, text.count);
     CHECK_TEXT(read,
                ", \"Concrete Inputs\": [\"\", \"\", \"-2\", \"0.5\", \"True\", "
@@ -341,7 +343,7 @@ static void all_kinds_of_inputs_are_read(void)
     free(text.bytes);
 }
 
-/* A list of one tensor, and where it lies. */
+/* A list of one tensor, and the address of the tensor. */
 static void where_tensors_lie_is_read_if_wanted(void)
 {
     static const unsigned char facts[] = {
@@ -381,7 +383,8 @@ static void where_tensors_lie_is_read_if_wanted(void)
         6,
         1 /* -1 */,
     };
-    uint64_t payload[8] = {UINT64_MAX, 2 << 24 | 5}; /* threads 5 and 2 */
+    uint64_t payload[8] = {UINT64_MAX, 2 << 24 | 5}; /* arrows from thread 5 to
+                                                      * thread 2 */
     vst_operator op;
     vst__text text = {NULL, 0, 0, 0, false};
     char *read;

@@ -1,5 +1,5 @@
-/* Packed traces: the bytes that were packed, all of them or, where the file is
- * damaged, as many as lie before the damage; and never a file lost. */
+/* Packed traces: unpacking gives the packed bytes, or, for a damaged file, the
+ * bytes before the damage; and no file is ever lost. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 
 static char folder[] = "/tmp/vestige-pack-XXXXXX";
 
-/* A path in the folder of these tests; good until the next but three. */
+/* Returns a path in the folder of these tests; valid for the next three
+ * calls. */
 static const char *path_of(const char *name)
 {
     static char paths[4][64];
@@ -67,7 +68,8 @@ static bool holds(const char *path, const void *bytes, size_t size)
     return same;
 }
 
-/* Nothing but what these tests name: no temporary file stayed. */
+/* Checks that the folder has only files that the tests name: no temporary file
+ * stayed. */
 static void check_folder_is_empty(void)
 {
     remove(path_of("plain.vst"));
@@ -90,7 +92,7 @@ static void begin(builder *b)
     builder_metadata(b, "note", "\"first\"");
 }
 
-/* A chunk that is full of calls, each a little different. */
+/* Adds a chunk full of calls, each a little different. */
 static void add_calls(builder *b, unsigned thread, vst_ticks ticks,
                       unsigned pages)
 {
@@ -163,7 +165,8 @@ static char *described(const char *path)
 
 /* ---- there and back ------------------------------------------------------ */
 
-/* Packs the bytes, checks that they come back and say the same meanwhile. */
+/* Packs and unpacks the bytes, compares them, and checks that the packed file
+ * reads like the original. */
 static void there_and_back(const void *bytes, size_t size)
 {
     const char *plain = path_of("plain.vst"), *packed = path_of("packed.vst");
@@ -222,7 +225,7 @@ static void what_lies_behind_the_end_comes_back_too(void)
 
     build_torn(&b);
     builder_definitions(&b, 64);
-    builder_chunk(&b)->magic = 0; /* room that was made ahead */
+    builder_chunk(&b)->magic = 0; /* room that the writer reserved ahead */
     there_and_back(b.bytes, b.size);
     builder_chunk(&b)->magic = 0x12345678; /* damage */
     builder_chunk(&b)->size = UINT32_MAX;
@@ -261,7 +264,7 @@ static void chunks_larger_than_a_frame_come_back(void)
     free(text);
 }
 
-/* Slots that have no chunk at the moment are packed like those that do. */
+/* Slots without a chunk are packed like slots that have one. */
 static void a_bounded_file_comes_back(void)
 {
     builder b;
@@ -334,7 +337,7 @@ static void every_level_gives_the_same_bytes(void)
     builder_free(&b);
 }
 
-/* More frames than are kept, in no order. */
+/* Reads from more frames than the reader keeps, in random order. */
 static void any_bytes_can_be_read_at_any_time(void)
 {
     static unsigned char bytes[100000];

@@ -1,6 +1,6 @@
-/* Packed files that are damaged, or lie: whatever the bytes, what can be read
- * is the original up to where they are right, and it takes no more memory than
- * a frame. */
+/* Packed files that are damaged or lie: for any bytes, the reader gives the
+ * original up to the first wrong byte, and takes no more memory than one
+ * frame. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +17,20 @@
 
 enum { SKIPPED = 77, FRAMES_MAX = 64 };
 
-/* A small trace, and what packing made of it. */
+/* A small trace, and its packed form. */
 static builder original;
 static unsigned char *packed;
 static size_t packed_size;
 static struct {
-    size_t at;        /* in the packed file */
-    uint64_t raw_end; /* in the original */
+    size_t at;        /* offset in the packed file */
+    uint64_t raw_end; /* offset in the original */
 } frames[FRAMES_MAX];
 static size_t frame_count;
 
 /* ---- the file ------------------------------------------------------------ */
 
-/* Definitions and records in turn, so that there are several frames. */
+/* Builds definitions and records alternately, so that there are several
+ * frames. */
 static void build(void)
 {
     builder_init(&original);
@@ -108,8 +109,8 @@ static void fix_header(unsigned char *bytes)
     memcpy(bytes + offsetof(vst_pack_header, checksum), &sum, sizeof sum);
 }
 
-/* The head may claim more than there is: then it is summed as far as it goes.
- */
+/* Sums the frame again. The head may claim more bytes than the file has: then
+ * only the existing bytes are summed. */
 static void fix_frame(unsigned char *bytes, size_t size, size_t at)
 {
     vst_pack_frame head;
@@ -125,8 +126,8 @@ static void fix_frame(unsigned char *bytes, size_t size, size_t at)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* How much of the original the bytes give; -1 if they cannot be opened. What
- * they give must be the original's beginning. */
+/* Returns how many bytes of the original the packed bytes give; -1 if they
+ * cannot be opened. Checks that these are the original's first bytes. */
 static long long prefix_of(const void *bytes, size_t size)
 {
     static unsigned char copy[1 << 17];
@@ -175,8 +176,8 @@ static vst_status read_all(const void *bytes, size_t size, vst_trace_info *info)
     return status;
 }
 
-/* Where the frame that holds this byte of the packed file begins in the
- * original. */
+/* Returns where the frame that contains this byte of the packed file begins in
+ * the original. */
 static long long start_of_frame(size_t byte)
 {
     long long start = 0;
@@ -250,7 +251,8 @@ static void what_follows_the_last_frame_does_not_matter(void)
     free(longer);
 }
 
-/* Bytes changed, inserted and taken away, often with the sums set right. */
+/* Changes, inserts and removes bytes; often corrects the checksums
+ * afterwards. */
 static void no_change_does_harm(void)
 {
     size_t room = packed_size + 64;
@@ -290,8 +292,8 @@ static void no_change_does_harm(void)
 
 /* ---- lies ---------------------------------------------------------------- */
 
-/* Opens the file with one field of the second frame's head replaced and its sum
- * set right: the first frame is what there is. */
+/* Opens the file with one field of the second frame's head replaced and its
+ * checksum corrected: only the first frame can be read. */
 static void check_claim(size_t field, uint32_t value)
 {
     unsigned char *bytes = malloc(packed_size);
@@ -315,9 +317,9 @@ static void a_frame_that_claims_too_much_ends_the_file(void)
     check_claim(offsetof(vst_pack_frame, transform), VST_PACK_SPLIT + 1);
 }
 
-/* Checksums may be right although the bytes are not zstd's, or fewer or more
- * than stated. Such a file is damaged in the middle, which is reported where it
- * is read. */
+/* A checksum may be right although the bytes are not zstd's, or although their
+ * number is not the stated one. Such a file counts as damaged in the middle;
+ * reading there reports the damage. */
 static void a_frame_that_does_not_unpack_is_told(void)
 {
     unsigned char *bytes = malloc(packed_size);
@@ -367,7 +369,7 @@ static void a_header_is_believed_as_far_as_it_is_known(void)
         VST_E_DAMAGED);
     CHECK_INT(
         open_with_header(offsetof(vst_pack_header, size), &most, sizeof most),
-        VST_OK); /* of which only the frames are there */
+        VST_OK); /* a file with frames only */
 }
 
 static void what_is_damaged_is_not_unpacked_but_recovered(void)

@@ -1,6 +1,6 @@
 /* Waits on semaphores, recorded by hooks, where the language has many locks:
- * what a wait is for is asked before it begins. Nothing here depends on how
- * long anything takes. */
+ * the hook asks before each wait which lock the wait is for. No test depends on
+ * durations. */
 #include <errno.h>
 #include <semaphore.h>
 #include <time.h>
@@ -10,8 +10,8 @@
 #include "check.h"
 #include "record/language_lock.h"
 
-static vst_wait_reason reason; /* of all waits */
-static const void *asked;      /* for which semaphore */
+static vst_wait_reason reason; /* the reason of all waits */
+static const void *asked;      /* the semaphore that the hook asked about */
 
 static vst_wait_reason parked_for(const void *semaphore)
 {
@@ -41,7 +41,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-/* Nobody posts it: it ends with the time. */
+/* Waits for a semaphore that nobody posts: the wait ends by its timeout. */
 static void wait_in_vain(sem_t *semaphore)
 {
     struct timespec until;
@@ -53,7 +53,7 @@ static void wait_in_vain(sem_t *semaphore)
     CHECK_INT(errno, ETIMEDOUT);
 }
 
-/* A call that waits; returns its id. */
+/* Records a call that waits; returns the call's id. */
 static vst_id record_wait(vst_wait_reason for_what)
 {
     const vst_definition definition = {
@@ -93,7 +93,7 @@ static vst_id record_wait(vst_wait_reason for_what)
     vst_thread_release();
     asked = NULL;
     wait_in_vain(&semaphore);
-    CHECK(asked == NULL); /* no hook is left */
+    CHECK(asked == NULL); /* the hook is gone */
     sem_destroy(&semaphore);
     return id;
 }

@@ -1,6 +1,6 @@
-/* The exporter of Perfetto's own format: its output, read as a reader of the
- * format would. The reader here keeps the state of each sequence and prints an
- * event a line; tests/clients uses Perfetto itself. */
+/* The exporter of Perfetto's own format: its output, read by a reader written
+ * from the format's documentation. The reader keeps the state of each sequence
+ * and prints one line per event; tests/clients uses Perfetto itself. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct part {
     const unsigned char *at, *end;
 } part;
 
-/* The state of a sequence. */
+/* The reader's state for a sequence. */
 typedef struct state {
     bool begun;
     int64_t now_ns;
@@ -59,7 +59,7 @@ static uint64_t varint(part *p)
     return value;
 }
 
-/* The next field: its number, and a number or bytes. */
+/* Reads the next field: its number, and a number or bytes. */
 static uint32_t next(part *p, uint64_t *value, part *inner)
 {
     uint64_t key;
@@ -157,7 +157,7 @@ static void annotation(const state *s, part p, const char *between)
         say("]");
 }
 
-/* Arrows are numbered as they come. */
+/* Arrows are numbered in the order in which the reader meets them. */
 static void say_arrow(const char *end, uint64_t id)
 {
     static uint64_t ids[NAMES];
@@ -294,7 +294,7 @@ static void packet(part p)
         descriptor(described);
 }
 
-/* Exports, and puts what a reader understands into `lines`. */
+/* Exports the trace, and puts the reader's lines into `lines`. */
 static const char *exported(const builder *b)
 {
     vst_export_options options = {.window = VST_WINDOW_ALL};
@@ -446,7 +446,7 @@ static void add_activity(builder *b, uint32_t kind, uint32_t stream, vst_id id,
     builder_escape(b, VST_ESCAPE_DEVICE, 0, payload, 5);
 }
 
-/* Two kernels of one call and one stream, which overlap. */
+/* Two kernels of one call on one stream, which overlap. */
 static void devices_have_groups_streams_tracks_and_calls_arrows(void)
 {
     builder b;
@@ -480,7 +480,8 @@ static void devices_have_groups_streams_tracks_and_calls_arrows(void)
     expect_line(lines, " spans 0 stream 7\nB ");
     expect_line(lines, " 2000 gemm (kernel) External id=1 device=0 context=0 "
                        "stream=7 correlation=5 to 0\nE ");
-    expect_line(lines, " 2500\ntrack "); /* the second is on another */
+    expect_line(lines, " 2500\ntrack "); /* the second kernel is on another
+                                          * track */
     expect_line(lines, " 2400 gemm (kernel) External id=1 device=0 context=0 "
                        "stream=7 correlation=5 to 1\nE ");
     expect_line(lines, " spans 0 annotations of stream 7\nB ");

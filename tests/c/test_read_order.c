@@ -1,8 +1,8 @@
-/* Reading what is being recorded on a machine that does not keep the order of
- * loads: one read may see the word that announces a payload, or an entry's
- * size, and not yet what it announces, which is a zero then. The linker sends
- * the core's pread here first (see meson.build), so that a test can make it so.
- * What a reader has in the end is whole. */
+/* Reading a running recording on a machine that reorders loads: a read may see
+ * the word that announces a payload, or an entry's size, while the payload or
+ * entry still reads as zeros. The linker sends the core's pread here first (see
+ * meson.build), so that a test can do this. In the end, the reader has all
+ * data. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static char path[] = "/tmp/vestige-test-read-order-XXXXXX";
 
 /* ---- a read that sees too little ----------------------------------------- */
 
-static const void *late; /* these bytes, the first time that they are read */
+static const void *late; /* the first read sees zeros in place of these bytes */
 static size_t late_size;
 static int missed;
 

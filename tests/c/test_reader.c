@@ -1,4 +1,4 @@
-/* The reader, on files built by hand: whole ones, torn ones, damaged ones. */
+/* The reader, on files built by hand: whole, torn and damaged. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 /* ---- what a trace says --------------------------------------------------- */
 
-/* The tree of a window, and of a trace that could be opened. */
+/* Returns the tree of a window; the trace must open. */
 static const char *replayed(vst_trace *trace, int window, span_tree *tree)
 {
     vst_sink sink = tree_sink(tree);
@@ -279,7 +279,7 @@ static void the_offset_of_damage_is_told(void)
     builder b;
 
     build_small(&b);
-    whole = b.chunk; /* up to the last chunk */
+    whole = b.chunk; /* up to the end of the last chunk */
     b.bytes[whole + 8] ^= 1;
     CHECK_INT(builder_open(&b, &trace, &error), VST_OK);
     CHECK_INT(error.status, VST_E_DAMAGED);
@@ -324,8 +324,8 @@ static void what_is_no_trace_is_refused_with_a_reason(void)
     builder_free(&b);
 }
 
-/* Readers keep pointers to the first window and behind the last, and NULL + 0
- * is no pointer. */
+/* Readers keep pointers to before the first window and behind the last; with no
+ * windows these are NULL, and NULL + 0 is undefined. */
 static void a_trace_without_records_has_arrays_all_the_same(void)
 {
     span_tree tree = {0};
@@ -376,7 +376,8 @@ static void a_file_being_written_shows_what_is_there(void)
 
 static void ticks_become_nanoseconds_piece_by_piece(void)
 {
-    /* 2 ticks a nanosecond, then 4, then as the header says: 1. */
+    /* The clock runs at 2 ticks per nanosecond, then 4, then 1, as the header
+     * says. */
     vst_clock_sample start = {1000, 500, 1000500};
     vst_clock_sample second = {20001000, 10000500, 0};
     vst_clock_sample third = {60001000, 20000500, 0};
@@ -429,7 +430,7 @@ static void time_never_goes_back_whatever_the_samples_say(void)
 
 /* ---- damage ------------------------------------------------------------- */
 
-/* Each window by itself: a damaged file may say that they overlap. */
+/* Replays each window by itself: in a damaged file, windows may overlap. */
 static void replay_each(vst_trace *trace, const vst_trace_info *info)
 {
     for (int window = 0; window < 2; window++) {
@@ -447,7 +448,7 @@ typedef struct memory_seen {
     uint64_t allocations, frees, live_bytes, live_count;
 } memory_seen;
 
-/* Whatever the file says, the sums are those of the events. */
+/* For any file, the running sums are those of the events. */
 static vst_status see_memory(void *ctx, const vst_memory_event *event)
 {
     memory_seen *seen = ctx;
@@ -488,7 +489,7 @@ static void replay_memory(vst_trace *trace)
         CHECK(vst_trace_module(trace, i)->path != NULL);
 }
 
-/* Opens whatever it is, and if it opens, asks everything. */
+/* Opens any bytes; if they open, calls every reading function. */
 static void survive(int fd)
 {
     vst_trace_info info;
@@ -519,7 +520,8 @@ static void survive(int fd)
     vst_trace_close(trace);
 }
 
-/* With a stride, only every so many of the zeros behind a page's used part. */
+/* With a stride, cuts only at each stride-th of the zeros behind a page's used
+ * part. */
 static void cut_at_each_byte(builder *b, size_t stride)
 {
     const size_t step = check_step(1, 17);
@@ -553,7 +555,7 @@ static void a_cut_chunk_keeps_the_records_before_the_cut(void)
     builder b;
 
     build_small(&b);
-    /* After the BEGIN and the ENTER of the second thread. */
+    /* Cut after the BEGIN and the ENTER of the second thread. */
     b.size = b.chunk + sizeof(vst_chunk_header) + 3 * 8 + 4;
     expect_window(&b, 0,
                   "a 1100..1300\n"
@@ -606,8 +608,8 @@ static uint32_t random_below(uint64_t *seed, uint32_t limit)
     return (uint32_t)(*seed >> 33) % limit;
 }
 
-/* Changes bytes where there are any, in half of the files with the checksums
- * made right again, so that what is behind them is met too. */
+/* Changes random bytes. Corrects the checksums in half of the files, so that
+ * the reader looks behind them. */
 static void mutate(builder *b, uint64_t *seed)
 {
     uint32_t changes = 1 + random_below(seed, 12);

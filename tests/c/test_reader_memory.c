@@ -1,7 +1,7 @@
-/* A file takes memory by what it holds, not by what it claims to hold: with the
- * address space limited, traces that lie about their sizes are read, replayed
- * and exported all the same. The limit is set by what a file is allowed, 64 MiB
- * and twice its size. */
+/* Reading takes memory in proportion to the file, not to the sizes that the
+ * file claims: with the address space limited, traces that lie about their
+ * sizes are still read, replayed and exported. The limit is 64 MiB plus twice
+ * the file's size. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -15,7 +15,8 @@
 enum { SKIPPED = 77, MARGIN = 64 << 20 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool sanitized = true; /* takes terabytes for itself */
+static const bool sanitized = true; /* a sanitizer reserves terabytes of address
+                                     * space */
 #elif defined(__has_feature)
 static const bool sanitized =
     __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
@@ -35,7 +36,7 @@ static rlim_t in_use(void)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Everything that is done with a trace, in as much memory as it is allowed. */
+/* Calls everything that reads a trace, within the memory limit. */
 static void read_within_bounds(int fd, uint64_t size, vst_status expected)
 {
     char path[] = "/tmp/vestige-memory-XXXXXX.json";
@@ -139,8 +140,8 @@ static void a_header_that_claims_anything_else_is_damage(void)
     read_built(&b, VST_E_DAMAGED);
 }
 
-/* 8 GiB of holes, far more than the limit allows to copy, with the header of a
- * chunk that claims as much of it as a chunk can. */
+/* A file of 8 GiB of holes, far more than the limit allows to copy. The header
+ * of a chunk claims as much of the file as a chunk can. */
 static void a_hole_in_the_file_is_not_read_into_memory(void)
 {
     builder b;

@@ -1,5 +1,5 @@
-/* The recorder: what a thread records is in its chunks word for word, whatever
- * chunks, clocks, threads and the disk do. */
+/* The recorder: the words in a thread's chunks are exactly the recorded words,
+ * however chunks, clocks, threads and the disk behave. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -60,7 +60,7 @@ static const char *text_of(const kept_chunk *chunk)
     return text;
 }
 
-/* The payload of the nth escape of a type, from 0. */
+/* Returns the payload of the nth escape of a type, counted from 0. */
 static const uint64_t *payload(const kept_chunk *chunk, uint32_t type, int nth)
 {
     for (size_t i = 0; i < chunk->capacity && chunk->words[i];) {
@@ -403,7 +403,7 @@ static void *record_freely(void *unused)
     (void)unused;
     CHECK(vst_thread_enter_free());
     vst_record(VST_ENTER, 1);
-    pthread_barrier_wait(&barrier); /* the recording is stopped meanwhile */
+    pthread_barrier_wait(&barrier); /* meanwhile, the recording is stopped */
     pthread_barrier_wait(&barrier);
     vst_record(VST_EXIT, 1);
     CHECK_TEXT(text_of(&provider.chunks[0]), "+1");

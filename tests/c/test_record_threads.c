@@ -1,6 +1,6 @@
 /* Threads that record on their own while recordings start and stop around them,
  * threads that come and go, and definitions from everywhere. Made for the
- * thread sanitizer; also counts that nothing is lost or doubled. */
+ * thread sanitizer; also checks that no record is lost or doubled. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -13,7 +13,8 @@
 enum { THREADS = 8, WINDOWS = 40, CALLS = 2000 };
 
 static atomic_int stopping;
-static atomic_ullong recorded; /* pairs, by threads that saw a recording */
+static atomic_ullong recorded; /* recorded pairs, of threads that saw a
+                                * recording */
 
 static void record_fifty(void)
 {
@@ -23,7 +24,8 @@ static void record_fifty(void)
     }
 }
 
-/* A lock that threads hold while they record is the world that is stopped. */
+/* Threads hold this lock while they record; who holds the lock has stopped all
+ * threads. */
 static pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER;
 static int holds;
 
@@ -37,7 +39,7 @@ static void hold(bool begins)
     }
 }
 
-/* Windows that start and stop while threads run `record`. */
+/* Starts and stops windows while threads run `record`. */
 static void start_and_stop_beside(void *(*record)(void *), bool holding)
 {
     pthread_t threads[THREADS];
@@ -60,7 +62,8 @@ static void start_and_stop_beside(void *(*record)(void *), bool holding)
             ;
         vst__recording_stop(recording);
         CHECK_INT(holds, holding ? i + 1 : 0);
-        vst__recording_destroy(recording); /* which stops it, if it must */
+        vst__recording_destroy(recording); /* stops the recording if it still
+                                            * runs */
         CHECK_INT(holds, holding ? i + 1 : 0);
     }
     atomic_store(&stopping, 1);
@@ -179,7 +182,7 @@ static void *record_and_wait(void *unused)
     return NULL;
 }
 
-/* The C library gives a new thread the handle of one that ended. */
+/* The C library gives a new thread the handle of an ended thread. */
 static void a_thread_that_ends_between_windows_is_not_the_next_one(void)
 {
     pthread_t one, next;
@@ -225,7 +228,7 @@ static void *find_buffer(void *unused)
 
 static void what_one_thread_writes_is_in_no_line_that_another_reads(void)
 {
-    /* The linker makes these of a section. */
+    /* The linker defines these for a section. */
     extern char __start_vst_read_by_hooks[], __stop_vst_read_by_hooks[];
     const char *epoch = (const char *)&vst_recording_epoch;
     const char *clock = (const char *)&vst_clock_in_use;

@@ -1,5 +1,5 @@
-/* Recovery: a torn file, wherever it is torn, becomes a finished one that says
- * the same. */
+/* Recovery: a file that is torn at any place becomes a finished file with the
+ * same contents. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 
 static char folder[] = "/tmp/vestige-recover-XXXXXX";
 
-/* A path in the folder of these tests; good until the next but three. */
+/* Returns a path in the folder of these tests; valid for the next three
+ * calls. */
 static const char *path_of(const char *name)
 {
     static char paths[4][64];
@@ -57,7 +58,7 @@ static void append(char *text, size_t size, const char *more)
     snprintf(text + used, size - used, "%s", more);
 }
 
-/* Times, threads, definitions and metadata. */
+/* Prints times, threads, definitions and metadata. */
 static void describe_facts(const vst_trace *trace, char *text, size_t size)
 {
     vst_trace_info info;
@@ -121,8 +122,9 @@ static char *described(const char *path, bool *clean)
 
 /* ---- the files ----------------------------------------------------------- */
 
-/* As a process leaves it that dies in its second window: a thread's chunk is
- * sealed, another's was handed on and is not, a third has just begun. */
+/* A file whose process died in its second window: one thread's chunk is sealed,
+ * another's was handed on and is not sealed, a third thread has just begun its
+ * chunk. */
 static void build_torn(builder *b)
 {
     builder_init(b);
@@ -165,7 +167,8 @@ static void build_torn(builder *b)
     builder_escape(b, VST_ESCAPE_COUNTER, 5, (uint64_t[]){3, 0}, 2);
 }
 
-/* Recovers the bytes; checks that the result is clean and says the same. */
+/* Recovers the bytes; checks that the result is clean and has the same
+ * contents. */
 static void recover_and_compare(const void *bytes, size_t size)
 {
     const char *torn = path_of("torn.vst"), *whole = path_of("whole.vst");
@@ -218,12 +221,13 @@ static void it_does_not_matter_where_it_is_torn(void)
     build_torn(&b);
     for (size_t size = 0; size <= b.size; size += VST_CHUNK_ALIGN)
         recover_and_compare(b.bytes, size);
-    for (size_t size = 1; size < b.size; size += 108) /* inside of words too */
+    for (size_t size = 1; size < b.size; size += 108) /* also cuts inside
+                                                       * words */
         recover_and_compare(b.bytes, size);
     builder_free(&b);
 }
 
-/* The pages that were given to the file ahead are zeros. */
+/* Pages that the file reserved ahead are zeros. */
 static void chunks_that_were_never_begun_are_left_out(void)
 {
     builder b;
@@ -252,7 +256,7 @@ static void what_follows_damage_is_left_out(void)
     builder_free(&b);
 }
 
-/* Stopped but not finished: there is nothing to add, only to cut. */
+/* Stopped but not finished: recovery adds nothing and only cuts the file. */
 static void a_stopped_file_is_cut_to_what_it_uses(void)
 {
     size_t size;

@@ -1,5 +1,5 @@
-/* How long spans ran, from switches in hand-made files: every time is known,
- * and so is every number. */
+/* How long spans ran, computed from switches in hand-made files: every time is
+ * known, and so is every number. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@ static vst_status see(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-/* The running time of the only span of a function on a thread; -2: there is
- * none, -3: there are several. */
+/* Returns the running time of the only span of a function on a thread; -2:
+ * there is none, -3: there are several. */
 static long long running(const seen *self, unsigned thread, vst_id id)
 {
     long long found = -2;
@@ -147,7 +147,7 @@ static void a_span_ran_while_its_thread_had_a_processor(void)
     SWITCHES(&b, 1, in(1850), out(3500), in(4500));
     SWITCHES(&b, 1, preempted(5200), in(5300), out(6000), in(6900));
     end_switches(&b);
-    /* Away: 3500..4500, 5200..5300, 6000..6900. */
+    /* Off a processor: 3500..4500, 5200..5300, 6000..6900. */
     check_calls(&b, 1, 6000 - 1000 - 100 - 900, 500, 2000 - 100 - 900);
     builder_free(&b);
 }
@@ -183,7 +183,7 @@ static void without_switches_a_running_time_is_not_known(void)
     vst_trace_get_info(trace, &info);
     CHECK(!info.switches);
     vst_trace_close(trace);
-    begin_switches(&b, 1800); /* but of another thread */
+    begin_switches(&b, 1800); /* switches of another thread only */
     SWITCHES(&b, 2, in(1850));
     end_switches(&b);
     check_calls(&b, 1, -1, -1, -1);
@@ -238,7 +238,7 @@ static void after_the_last_time_that_was_told_it_is_not_known(void)
     builder_free(&b);
 }
 
-/* A file's bytes may be anything. */
+/* A damaged file may have times that go back. */
 static void times_that_go_back_take_nothing_away(void)
 {
     builder b;
@@ -403,11 +403,12 @@ static void waits_for_the_lock_are_part_of_the_calls_they_are_in(void)
     builder_records(&b, 0, 1, 1900, 1);
     builder_enter(&b, A, 100);
     builder_enter(&b, B, 1000);
-    waited(&b, 3100, 3600, 2); /* written late: the time of the enter */
+    waited(&b, 3100, 3600, 2); /* written late, at the time of the enter */
     builder_exit(&b, B, 1000);
-    waited(&b, 3000, 4500, 2); /* it cannot have begun before 4000 */
-    waited(&b, 4400, 4700, 0); /* nor this one before 4500 */
-    waited(&b, 4900, 4800, 2); /* no wait ends before it begins */
+    waited(&b, 3000, 4500, 2); /* begins at 4000, because the wait before ended
+                                * then */
+    waited(&b, 4400, 4700, 0); /* begins at 4500 */
+    waited(&b, 4900, 4800, 2); /* ignored: a wait cannot end before it begins */
     builder_escape(&b, VST_ESCAPE_WAIT, 0, (uint64_t[]){4750, 4900, 99}, 3);
     builder_escape(&b, VST_ESCAPE_WAIT, 0, (uint64_t[]){4750, 4900}, 2);
     builder_enter(&b, C, 1000);
@@ -461,9 +462,8 @@ static void what_others_had_the_processor_for_is_told_apart(void)
     builder_free(&b);
 }
 
-/* Off the processor 3500 to 4500 and 5500 to 6000, and a wait from 4100 to
- * 4400, of thread 1
- * alone. */
+/* Thread 1 is off the processor 3500 to 4500 and 5500 to 6000, and waits for
+ * the lock from 4100 to 4400. */
 static void states_are_lanes_of_stretches(void)
 {
     vst__lanes *states = NULL;
@@ -500,7 +500,7 @@ static void states_are_lanes_of_stretches(void)
     builder_free(&b);
 }
 
-/* A wait, and types that are given out but not written yet. */
+/* An invalid wait, and reserved escape types. */
 static void escapes_that_are_not_known_are_passed_over(void)
 {
     builder b;

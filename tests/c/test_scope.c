@@ -1,5 +1,6 @@
-/* Which calls a scope takes: to a depth, inside of functions, over exits that
- * name a call further out, lists of calls and switched stacks. */
+/* Scopes decide which calls are recorded: by depth, inside given functions,
+ * also with exits that name an outer call, lists of calls and switched
+ * stacks. */
 #include "check.h"
 #include "record/scope.h"
 
@@ -44,7 +45,7 @@ static void calls_deeper_than_the_limit_are_left_out(void)
     begin(2, false);
     CHECK(enter(MAIN) && enter(OTHER) && describes());
     CHECK(!enter(LEAF) && !describes());
-    CHECK(enter(GC) && describes()); /* no call: taken everywhere */
+    CHECK(enter(GC) && describes()); /* not a call, so recorded at any depth */
     CHECK(leave(GC) && !describes());
     CHECK(!leave(LEAF) && describes());
     CHECK(!enter(TOO_LARGE) && !leave(TOO_LARGE));
@@ -64,7 +65,8 @@ static void the_name_of_an_import_is_taken_of_the_first_call_left_out(void)
     CHECK(enter(MAIN) && names_import());
     CHECK(enter(OTHER) && names_import());
     CHECK(!enter(LEAF) && names_import() && !describes());
-    CHECK(!enter(LEAF) && !names_import()); /* of another import, further in */
+    CHECK(!enter(LEAF) && !names_import()); /* belongs to another import,
+                                             * further in */
     CHECK(!leave(LEAF) && names_import());
     CHECK(!leave(LEAF) && leave(OTHER) && leave(MAIN));
 }
@@ -73,7 +75,7 @@ static void an_exit_may_name_a_call_further_out(void)
 {
     begin(2, false);
     CHECK(enter(MAIN) && enter(OTHER) && !enter(LEAF) && !enter(LEAF));
-    CHECK(!leave(WANTED)); /* which nobody entered */
+    CHECK(!leave(WANTED)); /* no open call has this function */
     CHECK(leave(MAIN));
     CHECK(enter(MAIN) && enter(OTHER) && !enter(OTHER));
 }
@@ -95,7 +97,8 @@ static void calls_that_are_open_at_the_start_have_no_depth(void)
     begin(1, false);
     CHECK_INT(vst__scope_list(scope, ids, 3, true), 3);
     CHECK(enter(OTHER) && !enter(LEAF) && !leave(LEAF) && leave(OTHER));
-    CHECK(leave(LEAF) && enter(LEAF) && leave(LEAF)); /* in OTHER now */
+    CHECK(leave(LEAF) && enter(LEAF) && leave(LEAF)); /* LEAF is now called by
+                                                       * OTHER */
     begin(0, true);
     ids[1] = WANTED;
     CHECK_INT(vst__scope_list(scope, ids, 3, true), 2);
@@ -127,11 +130,11 @@ static void each_stack_has_its_own_depth(void)
     CHECK(!describes() && !leave(LEAF) && leave(OTHER));
     switch_to(7);
     CHECK(!leave(LEAF) && leave(LEAF) && leave(OTHER));
-    switch_to(8); /* 7 is empty, and forgotten */
+    switch_to(8); /* stack 7 is empty, so its state is freed */
     CHECK(enter(OTHER));
     switch_to(0);
     CHECK(leave(MAIN));
-    begin(2, false); /* frees what 8 had */
+    begin(2, false); /* frees the state of stack 8 */
     switch_to(8);
     CHECK(!leave(OTHER));
 }

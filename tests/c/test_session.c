@@ -1,5 +1,5 @@
 /* A recording from start to file, through the registry, with tracers made here.
- * The trace is read back by the reader the exporters use. */
+ * The exporters' reader reads the trace back. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,8 +249,8 @@ static void events_are_timed_by_the_converter_they_are_given(void)
     CHECK_INT(vst_session_stop(session), VST_OK);
     tracer = vst_session_tracer(session);
     timed[0] = 0;
-    /* An exit that matches nothing vanishes, in any batch; what is open at the
-     * end is closed there. */
+    /* An exit that matches no call is dropped, in batches of any size; open
+     * calls are closed at the end. */
     CHECK_INT(tracer->ops->get_events(tracer, &converter, events, 3,
                                       VST_TIME_OPEN, &sink),
               VST_OK);
@@ -337,7 +337,7 @@ static void a_file_is_finished_clean_and_without_slack(void)
     vst_tracer_register_with_context(NULL);
 }
 
-/* It was given a chunk, the last of the file, and left it empty. */
+/* The thread got the last chunk of the file, and left the chunk empty. */
 static void a_thread_that_recorded_nothing_leaves_the_file_clean(void)
 {
     char path[] = "/tmp/vestige-test-XXXXXX";
@@ -395,8 +395,8 @@ static void past_the_file_size_limit_records_are_lost_not_the_program(void)
     vst_tracer_register_with_context(NULL);
 }
 
-/* As a daemon does: it closes what it did not open, and the number comes back
- * as a file of its own. */
+/* A daemon closes descriptors that it did not open; then the number can belong
+ * to a file of the program. */
 static void a_file_of_the_program_under_our_number_is_left_alone(void)
 {
     char path[] = "/tmp/vestige-test-XXXXXX", own[] = "/tmp/vestige-own-XXXXXX";

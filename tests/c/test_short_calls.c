@@ -1,6 +1,7 @@
-/* Short calls that are left out: the tree that is recorded is the full one with
- * short leaves pruned from the bottom up, in every kind of recording; what else
- * is recorded stays, and all is counted. The clock is the test's. */
+/* Short calls that are left out: the recorded tree is the full tree with short
+ * leaves pruned from the bottom up, in every kind of recording; all other
+ * records stay, and all pruned calls are counted. The test controls the
+ * clock. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -26,7 +27,7 @@ static void pass_time(void)
     fake_advance(2 + (draw(12) == 0 ? draw(3 * SHORT_NS) : draw(600)));
 }
 
-/* A program of so many steps, the same for the same seed. */
+/* Runs a program of `steps` steps; equal seeds give equal programs. */
 static void run_program(model *m, uint32_t seed, int steps)
 {
     const uint32_t depth = m->depth;
@@ -54,7 +55,8 @@ static void run_program(model *m, uint32_t seed, int steps)
     }
 }
 
-/* All in one call, so that whatever is left out is in somebody's own time. */
+/* All calls are in one call, so that the time of pruned calls belongs to a
+ * recorded call. */
 static void run_in_main(model *m, uint32_t seed, int steps)
 {
     model_enter(m, model_ids[0]);
@@ -75,7 +77,8 @@ static model_read read_back(void)
     return read;
 }
 
-/* From the end on, all that the trace has: older ones may have been dropped. */
+/* Compares all recorded calls with the model, from the end on: older calls may
+ * have been dropped. */
 static void check_calls(const model *m, const model_read *read)
 {
     size_t i = 0;
@@ -190,7 +193,7 @@ static void counts_go_on_from_window_to_window(void)
 
 /* ---- what stays ---------------------------------------------------------- */
 
-/* Payloads of which the last word reads like the ENTER of the call. */
+/* Payloads whose last word looks like the ENTER of the call. */
 static void a_payload_is_never_taken_for_the_begin_of_a_call(void)
 {
     const vst_session_options options = {.min_duration_ns = SHORT_NS};
@@ -228,7 +231,7 @@ static void a_payload_is_never_taken_for_the_begin_of_a_call(void)
         m.depth--;
     }
     read = read_back();
-    CHECK_INT(read.count, 6); /* the operator's own never ends */
+    CHECK_INT(read.count, 6); /* the operator's own span never ends */
     CHECK_INT(read.info.left_out, 0);
     free(read.spans);
     model_free(&m);
@@ -244,7 +247,8 @@ static void a_call_that_begins_after_a_long_time_can_be_taken_back(void)
     model_enter(&m, model_ids[0]);
     for (int i = 0; i < 3; i++) {
         fake_advance(5000000000);
-        model_enter(&m, model_ids[1]); /* with a TIME before it, which stays */
+        model_enter(&m, model_ids[1]); /* needs a TIME word before it, which
+                                        * stays */
         fake_advance(SHORT_NS - 1);
         model_leave(&m, VST_RAISE);
         fake_advance(5000000000);
@@ -271,12 +275,14 @@ static void only_the_end_of_the_call_that_was_entered_last_takes_it_back(void)
     vst_record(VST_ENTER, model_ids[0]);
     vst_record(VST_ENTER, model_ids[1]);
     fake_advance(5);
-    vst_record_end_of_call(VST_EXIT, model_ids[2]); /* was never entered */
+    vst_record_end_of_call(VST_EXIT, model_ids[2]); /* no such call was
+                                                     * entered */
     fake_advance(5);
     vst_record_end_of_call(VST_EXIT, model_ids[1]);
     fake_advance(5);
     vst_record(VST_ENTER, model_ids[3]);
-    vst_record(VST_EXIT, model_ids[3]); /* no call: a collection, say */
+    vst_record(VST_EXIT, model_ids[3]); /* not a call but, for example, a
+                                         * collection */
     fake_advance(5);
     vst_record_end_of_call(VST_EXIT, model_ids[0]);
     read = read_back();

@@ -1,7 +1,8 @@
-/* Reading a recording that leaves short calls out while it goes on: words that
- * a reader has seen are taken back, and others come in their place. What he has
- * in the end was in the file at one moment. The linker sends the core's pread
- * here first (see meson.build), so that a test can record in the middle. */
+/* Reading a recording that leaves short calls out while it goes on: the
+ * recorder takes back words that a reader has seen, and writes other words in
+ * their place. The words that the reader has in the end were in the file at one
+ * moment. The linker sends the core's pread here first (see meson.build), so
+ * that a test can record in the middle. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -10,7 +11,7 @@
 #include "short_calls.h"
 
 enum {
-    LARGE = 100000, /* bytes of a read that is one of many words */
+    LARGE = 100000, /* reads of more bytes than this read many words */
     /* words of the first chunk that is larger than one read */
     CHUNK_WORDS = 512 * 1024 / 8 - 8,
     BLOCK_WORDS = 256 * 1024 / 8,
@@ -21,7 +22,8 @@ static char path[64];
 
 /* ---- in the middle of a read --------------------------------------------- */
 
-static int acts_in = -1; /* so many large reads from now on */
+static int acts_in = -1; /* number of large reads before `act` is called;
+                          * negative: never */
 static void (*act)(void);
 
 ssize_t __real_pread64(int fd, void *bytes, size_t count, off_t offset);
@@ -44,7 +46,8 @@ static void long_call(int id)
     model_leave(&program, VST_EXIT);
 }
 
-/* The last words, ENTERs, give way to the end of their caller and more. */
+/* The open calls end: the last words, ENTERs, are taken back, and more calls
+ * follow. */
 static void take_back_and_go_on(void)
 {
     for (int i = 0; i < NESTED; i++) {
@@ -57,7 +60,7 @@ static void take_back_and_go_on(void)
         long_call(5);
 }
 
-/* Until `words` words of the first large chunk are there, of which the last are
+/* Records until the first large chunk has `words` words, the last of which are
  * ENTERs. */
 static void fill(size_t words)
 {
@@ -70,14 +73,15 @@ static void fill(size_t words)
         unsigned chunk = program.chunk;
 
         long_call(1);
-        /* The first chunk is the one that it begins with, of 16 KiB. */
+        /* The chunk that the thread begins with has only 16 KiB. */
         if (chunk != program.chunk && program.chunk == 6)
             begin = vst_thread_buffer->limit + 8 - CHUNK_WORDS;
     }
     while (vst_thread_buffer->cursor - begin + 3 + NESTED <= (ptrdiff_t)words)
         long_call(2);
     if (vst_thread_buffer->cursor - begin + 2 + NESTED == (ptrdiff_t)words) {
-        vst_record(VST_ENTER, model_ids[0]); /* as if it began again */
+        vst_record(VST_ENTER, model_ids[0]); /* pretends that the call begins
+                                              * again */
         program.cursor = vst_thread_buffer->cursor;
         program.open[1] = program.open[0];
         program.open[1].start_ns = fake_now();
@@ -120,8 +124,8 @@ static vst_trace *open_it(void)
     return trace;
 }
 
-/* Words are read in pieces: one that ends with words which are taken back is
- * read before that, the next one after it. */
+/* The reader reads words in pieces. A piece that ends with words which are
+ * taken back is read before that, the next piece afterwards. */
 static void try_where_pieces_meet(vst_trace *(*get)(void), size_t end)
 {
     act = take_back_and_go_on;
@@ -141,7 +145,7 @@ static void a_copy_ends_before_what_was_taken_back(void)
     try_where_pieces_meet(copy_it, BLOCK_WORDS);
 }
 
-/* There pieces go on from chunk to chunk. */
+/* These pieces continue from chunk to chunk. */
 static void so_does_a_trace_that_is_read_while_it_is_written(void)
 {
     try_where_pieces_meet(open_it, 2048);
@@ -155,7 +159,7 @@ enum { COPIES = 40 };
 
 static _Atomic bool goes_on;
 
-/* Calls whose id is their depth; deep and short ones, and a few that
+/* Records calls whose id is their depth: deep and short calls, and a few that
  * stay. */
 static void *record(void *unused)
 {
@@ -174,7 +178,7 @@ static void *record(void *unused)
     return NULL;
 }
 
-/* Calls whose chunk was left while they were open may be short. */
+/* Calls may be short if their chunk was left while they were open. */
 static void check_depths(vst_trace *trace)
 {
     model_read read = model_replay(trace);

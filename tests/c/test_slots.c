@@ -1,8 +1,8 @@
 /* The slots of a bounded file, without the file: threads take, fill and seal
  * chunks in an order that a seed decides, and a model of the file knows the
- * right place of each. The oldest part is always dropped first; nothing
- * overlaps; little is free; and a busy thread gets longer chunks than other
- * threads. */
+ * right place of each chunk. The oldest part is always dropped first; chunks
+ * never overlap; little room is free; and a busy thread gets longer chunks than
+ * other threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,11 +28,12 @@ typedef struct chunk {
 typedef struct model {
     vst__slots slots;
     uint64_t end;
-    unsigned owners[PAGES_MAX]; /* of pages; a sealed chunk keeps its own */
-    chunk held[OWNERS_MAX];     /* by owner; size 0: none */
-    chunk *sealed;              /* in order, from `oldest` on */
+    unsigned owners[PAGES_MAX]; /* owner of each page; a sealed chunk is its own
+                                 * owner */
+    chunk held[OWNERS_MAX];     /* by owner; size 0: the owner has no chunk */
+    chunk *sealed;              /* in the order of sealing, from `oldest` on */
     size_t oldest, newest, capacity;
-    uint64_t kept; /* bytes of sealed chunks */
+    uint64_t kept; /* bytes in sealed chunks */
     uint32_t sequence;
     vst_ticks now;
 } model;
@@ -59,7 +60,8 @@ static void end(void)
     free(m.sealed);
 }
 
-/* Gives pages to an owner, or takes them back; none belongs to another. */
+/* Gives pages to an owner, or takes them back. Checks that nobody else owns
+ * them. */
 static void own(const chunk *c, unsigned from, unsigned to)
 {
     size_t page = (size_t)(c->place - VST_FILE_HEADER_SIZE) / PAGE;
@@ -74,7 +76,7 @@ static void own(const chunk *c, unsigned from, unsigned to)
     CHECK_INT(wrong, 0);
 }
 
-/* Only the oldest may go. */
+/* Only the oldest chunk may be dropped. */
 static void forget_oldest(const vst__slot_room *room)
 {
     const chunk *c;
@@ -98,7 +100,7 @@ static void grow(uint32_t size, vst__slot_room *room)
     m.end += m.slots.size;
 }
 
-/* As writer_chunks.c does it. */
+/* Finds room like writer_chunks.c. */
 static bool find_room(uint32_t size, uint32_t least, vst__slot_room *room)
 {
     vst__slot_wish wish = {.size = size,
@@ -129,7 +131,7 @@ static bool find_room(uint32_t size, uint32_t least, vst__slot_room *room)
     }
 }
 
-/* How long the chunk is that it gets; 0: none. */
+/* Takes a chunk; returns its length, 0: there is none. */
 static uint32_t take(unsigned owner, uint32_t wanted, uint32_t least)
 {
     uint32_t size = vst__slots_size_for(&m.slots, wanted, least);
@@ -167,14 +169,14 @@ static bool seal(unsigned owner)
     return slow;
 }
 
-/* Bytes that nobody owns. */
+/* Returns the bytes that nobody owns. */
 static uint64_t check_free(void)
 {
     size_t pages = (size_t)(m.end - VST_FILE_HEADER_SIZE) / PAGE, free = 0;
 
     for (size_t page = 0; page < pages; page++)
         free += m.owners[page] == NOBODY;
-    /* A page that is draining is in no list. */
+    /* A page that is being drained is in no list. */
     if (m.slots.draining == 0)
         CHECK_INT(m.slots.free_size, free * PAGE);
     else
@@ -182,7 +184,8 @@ static uint64_t check_free(void)
     return free * PAGE;
 }
 
-/* So many bytes of a thread that records all the time; the average chunk. */
+/* Records `bytes` bytes as a thread without pauses; returns the average size of
+ * its chunks. */
 static uint32_t record_busily(unsigned owner, uint64_t bytes, uint32_t wanted)
 {
     uint64_t got = 0, chunks = 0;
@@ -216,7 +219,7 @@ static void parts_are_dropped_in_the_order_in_which_they_were_sealed(void)
 
         begin(bounds[seed % 3], 0);
         for (int i = 0; i < 4000; i++) {
-            /* Some are much busier than others. */
+            /* Some owners are much busier than others. */
             unsigned owner = 1 + draw(1 + draw(owners));
             uint32_t wanted = (uint32_t)PAGE << draw(9);
 
@@ -242,7 +245,7 @@ static void what_is_not_due_stays_and_the_file_grows(void)
     for (int i = 0; i < 40; i++, m.now += 100) {
         seal(1);
         CHECK(take(1, MIB, 200) != 0);
-        /* Ten are younger than 1000 ticks, one is being written. */
+        /* Ten chunks are younger than 1000 ticks, and one is being written. */
         CHECK_INT(m.newest - m.oldest, i < 12 ? i : 11);
     }
     CHECK(m.end <= VST_FILE_HEADER_SIZE + 13 * (uint64_t)m.slots.size);
@@ -258,8 +261,8 @@ static void all_that_was_halved_becomes_whole_again(void)
     begin(4 * MIB, 0);
     for (unsigned owner = 1; owner <= PAGES; owner++)
         take(owner, PAGE, 200);
-    /* 37 and 1000 have no divisor in common: each of them, but in an order
-     * that is not that of their places. */
+    /* 37 and 1000 have no common divisor: every chunk is sealed, but not in the
+     * order of places. */
     for (unsigned owner = 1; owner <= PAGES; owner++)
         seal(1 + owner * 37 % PAGES);
     CHECK_INT(m.slots.in_use_size, 0);
@@ -283,7 +286,7 @@ static void a_thread_beside_many_that_wait_has_nearly_all_of_the_file(void)
     record_busily(1, 128 * MIB, MIB);
     CHECK_INT(record_busily(1, 128 * MIB, MIB), m.slots.size);
     CHECK(kept_of(1) + WAITING * PAGE + 3 * MIB > 64 * MIB);
-    /* Each of them goes on at some time. */
+    /* Each waiting owner continues at some time. */
     for (unsigned owner = 2; owner < 2 + WAITING; owner++) {
         seal(owner);
         CHECK(take(owner, PAGE, 200) != 0);
@@ -294,7 +297,8 @@ static void a_thread_beside_many_that_wait_has_nearly_all_of_the_file(void)
     end();
 }
 
-/* Each wants twice what it had before, unless that took it long. */
+/* Each thread asks for a chunk twice as long as before, unless filling that
+ * chunk took long. */
 static void slow_threads_do_not_hold_what_fast_ones_could_fill(void)
 {
     enum { FAST = 4, ALL = 270 };
@@ -327,8 +331,8 @@ static void slow_threads_do_not_hold_what_fast_ones_could_fill(void)
     end();
 }
 
-/* Fills the chunk of an owner by so many bytes, and goes on in the next one: in
- * one that is twice as long, unless that took it long. */
+/* Fills the chunk of an owner with `bytes` bytes, and continues in a next
+ * chunk, which is twice as long unless filling the chunk took long. */
 static void record_bytes(unsigned owner, uint64_t *bytes, uint32_t *wanted)
 {
     while (*bytes >= m.held[owner].size) {
@@ -343,7 +347,7 @@ static void record_bytes(unsigned owner, uint64_t *bytes, uint32_t *wanted)
     }
 }
 
-/* One is busy, twenty need more than the time that is kept to fill 256 KiB. */
+/* One thread is busy; twenty take longer than the kept time to fill 256 KiB. */
 static void slow_threads_do_not_make_a_file_grow_that_time_bounds(void)
 {
     enum { SLOW = 20, KEEP = 60000, STEP = 10, BUSY_RATE = 200 };
@@ -366,11 +370,12 @@ static void slow_threads_do_not_make_a_file_grow_that_time_bounds(void)
 
 static void as_many_get_a_page_as_there_are_pages(void)
 {
-    const unsigned pages = 63 * 4; /* 63 slots fit behind the header */
+    const unsigned pages = 63 * 4; /* the header has room for 63 slots */
     unsigned taken = 0;
 
     begin(MIB, 0);
-    /* Sealed in no order: slots drain when more than a page is wanted. */
+    /* Chunks are sealed in random order, so a request for more than a page must
+     * drain slots. */
     for (unsigned owner = 1; owner <= pages; owner++)
         take(owner, PAGE, 200);
     for (unsigned owner = 1; owner <= pages; owner++)
@@ -385,7 +390,7 @@ static void as_many_get_a_page_as_there_are_pages(void)
     end();
 }
 
-/* Every other page is in use: what needs two can have none. */
+/* Every other page is in use, so no request for two pages can succeed. */
 static void what_cannot_be_had_drops_little_however_often_it_is_asked_for(void)
 {
     const unsigned pages = 63 * 4;

@@ -1,7 +1,7 @@
-/* Snapshots of a recording that goes on: what was committed is in them, every
- * name resolves, nobody who records waits. The linker sends the core's pread
- * and pwrite here first (see meson.build), so that a test can act in the middle
- * of one. */
+/* Snapshots of a running recording: a snapshot has all committed records, every
+ * name resolves, and no recording thread waits. The linker sends the core's
+ * pread and pwrite here first (see meson.build), so that a test can act in the
+ * middle of a snapshot. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,8 @@ enum { THREADS = 4 };
 
 static char folder[] = "/tmp/vestige-snapshot-XXXXXX";
 
-/* A path in the folder of these tests; good until the next but three. */
+/* Returns a path in the folder of these tests; valid for the next three
+ * calls. */
 static const char *path_of(const char *name)
 {
     static char paths[4][320];
@@ -81,7 +82,8 @@ ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t count, off_t offset)
 
 static uint64_t checkpoint_payload[3] = {0, 0, 0};
 
-/* A sealed chunk of one page that ends at `last`: it enters and leaves id. */
+/* Adds a sealed chunk of one page that ends at `last`; its records enter and
+ * leave `id`. */
 static void add_chunk(builder *b, vst_id id, vst_ticks start, vst_ticks last,
                       bool checkpoint)
 {
@@ -130,7 +132,7 @@ static vst_file_header header_of(const char *path)
     return header;
 }
 
-/* The sequence numbers of a file's chunks, in file order. */
+/* Returns the sequence numbers of a file's chunks, in file order. */
 static const char *order_of(const char *path)
 {
     static char text[256];
@@ -172,7 +174,8 @@ static void a_window_leaves_out_chunks_that_ended_before_it(void)
     CHECK_INT(snapshot_of(&b, path, 0), VST_OK);
     CHECK_TEXT(order_of(path), "r3 r2 r1 d0 d4 ");
     CHECK_INT(header_of(path).keep_ns, 0);
-    /* The newest is begun at 9000: what ended at 2500 is in 6500. */
+    /* The newest chunk begins at 9000, so the last 6500 include a chunk that
+     * ended at 2500. */
     CHECK_INT(snapshot_of(&b, path, 6500), VST_OK);
     CHECK_TEXT(order_of(path), "r3 r2 d0 d4 ");
     CHECK_INT(snapshot_of(&b, path, 6499), VST_OK);
@@ -225,8 +228,9 @@ static void swap_pages(builder *b, size_t x, size_t y)
     memcpy(b->bytes + y, page, sizeof page);
 }
 
-/* In a bounded file chunks stand where there was room, with holes. The one that
- * is being written comes first, then the newest. */
+/* In a bounded file, chunks lie wherever there was room, with holes between
+ * them. A snapshot begins with the chunk that is being written, then follow the
+ * others, newest first. */
 static void chunks_of_a_bounded_file_are_found_and_ordered(void)
 {
     const char *path = path_of("order.vst");
@@ -243,8 +247,10 @@ static void chunks_of_a_bounded_file_are_found_and_ordered(void)
     add_chunk(&b, 3, 9000, 0, true);
     builder_definitions(&b, 1);
     builder_define(&b, VST_DEF_NATIVE, 1, "first, replaced", "", 0);
-    swap_pages(&b, 2 * page, 4 * page); /* the first and the third */
-    swap_pages(&b, page, 5 * page);     /* both of definitions */
+    swap_pages(&b, 2 * page, 4 * page); /* exchange the first and the third
+                                         * records */
+    swap_pages(&b, page, 5 * page);     /* exchange the two chunks of
+                                         * definitions */
     ((vst_chunk_header *)(void *)(b.bytes + 3 * page))->magic = 0;
     CHECK_INT(snapshot_of(&b, path, 0), VST_OK);
     CHECK_TEXT(order_of(path), "r3 r1 d0 d4 d5 ");
@@ -264,7 +270,8 @@ static int reused_fd;
 static off_t reused_at;
 static uint32_t new_magic;
 
-/* When the payload is about to be read, the slot is given to another chunk. */
+/* Gives the slot to another chunk at the moment when the copier is about to
+ * read the payload. */
 static void reuse_chunk(int fd, off_t offset)
 {
     vst_chunk_header header;
@@ -292,7 +299,8 @@ static bool is_zero_behind(const char *path, long offset, size_t count)
     return zeros == count;
 }
 
-/* Nothing of it stays behind, not even where the next one has nothing. */
+/* No byte of the reused chunk stays in the copy, not even where the next chunk
+ * has no bytes. */
 static void a_chunk_that_is_reused_meanwhile_is_forgotten(void)
 {
     const char *path = path_of("reused.vst");
@@ -304,10 +312,11 @@ static void a_chunk_that_is_reused_meanwhile_is_forgotten(void)
     for (int i = 0; i < 60000; i++)
         builder_enter(&b, 1, 1);
     builder_seal(&b, 1);
-    builder_records(&b, 0, 1, 2000, 130); /* its first zero ends it */
+    builder_records(&b, 0, 1, 2000, 130); /* the chunk ends at its first zero */
     builder_enter(&b, 2, 10);
     builder_seal(&b, 1);
-    builder_chunk(&b)->sequence = 0; /* older, so it is copied after */
+    builder_chunk(&b)->sequence = 0; /* older, so the copier reads this chunk
+                                      * last */
     builder_fix_chunk(&b, b.chunk);
     reused_at = (off_t)(b.chunk - 130 * VST_CHUNK_ALIGN);
     reused_fd = builder_file(&b);
@@ -324,7 +333,8 @@ static void a_chunk_that_is_reused_meanwhile_is_forgotten(void)
     builder_free(&b);
 }
 
-/* It is newer than all that was seen, so it is worth another look. */
+/* The new chunk is newer than all chunks in the list, so the copier reads the
+ * list again. */
 static void what_took_its_place_is_copied(void)
 {
     const char *path = path_of("instead.vst");
@@ -371,7 +381,7 @@ static vst_session *begin_recording(const char *path)
 
 typedef struct reading {
     vst_trace *trace;
-    unsigned long long spans[THREADS + 8]; /* by thread's number */
+    unsigned long long spans[THREADS + 8]; /* by number of the thread */
     unsigned long long unnamed;
     int64_t last_end_ns;
 } reading;
@@ -412,12 +422,13 @@ typedef struct worker {
     vst_recording *recording;
     uint64_t tid;
     atomic_ullong calls; /* committed */
-    bool defines;        /* something new all the time */
+    bool defines;        /* the worker defines a new name at each call */
 } worker;
 
 static worker workers[THREADS];
 static atomic_bool stopping;
-static atomic_ullong allowed; /* calls of each, so that files stay small */
+static atomic_ullong allowed; /* calls that each worker may make; keeps files
+                               * small */
 
 static void *work(void *argument)
 {
@@ -452,7 +463,7 @@ static void begin_work(vst_session *session, bool defines)
         workers[i].recording = vst_session_recording(session);
         workers[i].defines = defines;
         pthread_create(&workers[i].thread, NULL, work, &workers[i]);
-        /* One after the other: so the i-th has the number i + 1. */
+        /* Start one after the other, so that the i-th has the number i + 1. */
         while (atomic_load(&workers[i].calls) == 0)
             usleep(100);
     }
@@ -491,8 +502,8 @@ static void take_while_four_threads_record(bool define_all_the_time)
         CHECK_INT(got.unnamed, 0);
         for (size_t i = 0; i < THREADS; i++) {
             CHECK(got.spans[i + 1] >= before[i]);
-            /* A call whose exit was not copied is there too, open; one may be
-             * recorded and not yet counted. */
+            /* A call whose exit was not copied is in the file, too, as an open
+             * call. The last call may be recorded but not counted yet. */
             CHECK(got.spans[i + 1] <= after[i] + 2);
         }
     }
@@ -528,7 +539,7 @@ static void a_snapshot_says_why_it_was_taken(void)
     CHECK_TEXT(vst_trace_metadata(trace, "vestige.snapshot"), note);
     vst_trace_close(trace);
     CHECK_INT(vst_session_finish(session, NULL), VST_OK);
-    /* And of a recording that is over. */
+    /* A finished recording can be copied, too. */
     CHECK_INT(vst_session_snapshot(session, path, true, 0, "7", NULL), VST_OK);
     CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
     CHECK_TEXT(vst_trace_metadata(trace, "vestige.snapshot"), "7");
@@ -537,7 +548,7 @@ static void a_snapshot_says_why_it_was_taken(void)
     files_in_folder();
 }
 
-/* A program that hangs: its last record is long ago, the call still runs. */
+/* A program that hangs: its last record is old, and its call is still open. */
 static void a_call_that_is_open_lasts_until_the_snapshot(void)
 {
     const char *path = path_of("open.vst");
@@ -593,7 +604,7 @@ static void two_snapshots_at_once_do_not_meet(void)
         pthread_join(takers[i].thread, NULL);
     end_work();
     CHECK_INT(takers[0].status, VST_OK);
-    /* One of the two snapshots with the same name came first. */
+    /* Exactly one of the two snapshots with the same name succeeds. */
     CHECK((takers[1].status == VST_OK && takers[2].status == VST_E_EXISTS) ||
           (takers[2].status == VST_OK && takers[1].status == VST_E_EXISTS));
     CHECK(read_trace(first).spans[1] > 0);
@@ -620,8 +631,9 @@ static void wait_in_write(void)
         usleep(100);
 }
 
-/* The copier hangs in a write. Threads record on, new ones come, chunks are
- * changed, names are defined: all that takes the recorder's lock. */
+/* The copier hangs in a write. Meanwhile threads record, new threads begin,
+ * chunks are changed and names are defined: everything that needs the
+ * recorder's lock. */
 static void threads_record_on_while_a_snapshot_hangs_in_a_write(void)
 {
     vst_session *session = begin_recording(NULL);
@@ -700,7 +712,8 @@ static void a_bad_path_is_told_and_the_recording_goes_on(void)
     CHECK_INT(files_in_folder(), 1);
 }
 
-/* Growing a file past its limit would be a signal. */
+/* Without a handler, growing a file past the process's limit raises a
+ * signal. */
 static void no_room_for_it_is_told_and_leaves_nothing(void)
 {
     const char *path = path_of("full.vst");
@@ -757,7 +770,7 @@ static void a_process_that_dies_in_it_leaves_no_half_file(void)
     CHECK_INT(waitpid(child, &ended, 0), child);
     CHECK(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL);
     CHECK(access(path, F_OK) != 0);
-    CHECK_INT(files_in_folder(), 1); /* under a name of its own */
+    CHECK_INT(files_in_folder(), 1); /* the file whose name the test chose */
     vst_session_destroy(session);
 }
 

@@ -1,5 +1,6 @@
-/* Snapshots of recordings that keep only the newest, and snapshots of the last
- * stretch of any: what is left can be read without what is gone. */
+/* Snapshots of recordings that keep only the newest records, and snapshots of
+ * the last part of any recording: a reader needs no dropped record to read the
+ * rest. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static vst_id define(vst_recording *recording, const char *name)
     return id;
 }
 
-/* Records inside DEPTH open calls, with short calls in the innermost. */
+/* Records inside DEPTH open calls, with short calls in the innermost call. */
 static void *work(void *argument)
 {
     size_t self = (size_t)(uintptr_t)argument;
@@ -111,7 +112,7 @@ static void record_and_take(const vst_session_options *options,
         atomic_store(&calls[i], 0);
         pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)i);
     }
-    /* Far more than the bound, by each. */
+    /* Each thread records far more than the bound. */
     for (size_t i = 0; i < THREADS; i++)
         while (atomic_load(&calls[i]) < 200000)
             usleep(100);
@@ -125,7 +126,8 @@ static void record_and_take(const vst_session_options *options,
             VST_OK);
         got = read_snapshot();
         CHECK_INT(got.odd, 0);
-        /* Where the copy was outrun a thread may have a hole, or be missing. */
+        /* If threads overwrote chunks during the copy, a thread may have a hole
+         * or be missing. */
         CHECK(got.outer > 0 && got.outer % DEPTH == 0);
         all += got.outer >= DEPTH * THREADS && got.inner > 0;
         CHECK(got.info.end_ns >= asked.realtime_ns - 1000000);
@@ -141,7 +143,7 @@ static void record_and_take(const vst_session_options *options,
 
 static void is_small(const reading *got)
 {
-    /* Chunks that came while it was copied may be in it too. */
+    /* Chunks that were begun during the copy may be in the snapshot, too. */
     CHECK(got->size < (16 << 20));
     CHECK(got->info.dropped > 0);
     CHECK(got->info.start_ns <= got->info.complete_ns);
@@ -154,7 +156,8 @@ static void a_bounded_recording_is_copied_while_its_chunks_are_reused(void)
 
 static void is_short(const reading *got)
 {
-    /* The clip counts from the last record, the end is the snapshot's. */
+    /* The clip counts back from the last record; the snapshot ends when it was
+     * taken. */
     CHECK(got->info.dropped > 0);
     CHECK(got->info.end_ns - got->info.start_ns < 1000000000);
 }

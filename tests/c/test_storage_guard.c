@@ -1,7 +1,7 @@
-/* A file that somebody else truncates while it is recorded to. The core takes
- * no signals, so this program does, as os/storage_guard.h asks for: it
- * stays alive, the recording takes no more, what is lost is counted, and the
- * file stays as it was left. */
+/* A file that another program truncates during the recording. The core installs
+ * no signal handlers, so this program installs one, as os/storage_guard.h asks.
+ * The program stays alive, the recording ends, lost records are counted, and
+ * the file stays as it was left. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ static long long file_size(void)
     return stat(path, &st) == 0 ? (long long)st.st_size : -1;
 }
 
-/* Finishes what somebody cut to `size`, once it is stopped. */
+/* Finishes the recording, after its file was cut to `size`. */
 static void finish_cut(long long size)
 {
     vst_error error;
@@ -137,8 +137,8 @@ static void a_file_that_is_cut_ends_the_recording_not_the_program(void)
     }
 }
 
-/* The records before the cut are there, and the file says that it is not
- * complete. */
+/* The records before the cut are in the file, and the file says that it is
+ * incomplete. */
 static void what_is_left_of_it_can_be_read(void)
 {
     const long long left = 100 * 1000;
@@ -170,7 +170,7 @@ static void *record_when_told(void *small)
 {
     stack_t other = {.ss_size = 64 * 1024};
 
-    if (small != NULL) { /* has another stack for its handlers */
+    if (small != NULL) { /* the thread has another stack for its handlers */
         other.ss_sp = malloc(other.ss_size);
         sigaltstack(&other, NULL);
     }
@@ -187,7 +187,7 @@ static void *record_when_told(void *small)
     return NULL;
 }
 
-/* Some of them with the smallest stack there may be. */
+/* Some threads have the smallest possible stack. */
 static void many_threads_may_find_it_cut_at_once(void)
 {
     pthread_t threads[THREADS];
@@ -240,8 +240,8 @@ static void *record_around_a_cut(void *unused)
     return NULL;
 }
 
-/* With its first record behind the cut, so that it does not look whether its
- * chunk is still there. */
+/* The thread's first record lies behind the cut, so it faults before it checks
+ * whether its chunk still exists. */
 static void a_thread_that_ends_right_after_the_cut_is_counted(void)
 {
     const vst_session_options kinds[] = {{.gc = false}, {.checkpoints = true}};
@@ -257,7 +257,7 @@ static void a_thread_that_ends_right_after_the_cut_is_counted(void)
     }
 }
 
-/* The chunk of a thread that ended waits for the next one. */
+/* The chunk of an ended thread waits for the next thread. */
 static void a_thread_does_not_go_on_in_a_chunk_that_is_gone(void)
 {
     begin((vst_session_options){.gc = false});
@@ -270,13 +270,13 @@ static void a_thread_does_not_go_on_in_a_chunk_that_is_gone(void)
     end_cut(0);
 }
 
-/* Nothing is stored there any more, so no store fails. */
+/* No thread stores there again, so no store faults. */
 static void what_was_cut_off_behind_the_last_store_is_counted(void)
 {
     long long left;
 
     begin((vst_session_options){.gc = false});
-    record(900); /* of a first chunk, which is 16 KiB */
+    record(900); /* into the first chunk, which has 16 KiB */
     left = file_size() - 8192;
     CHECK_INT(truncate(path, left), 0);
     CHECK_INT(vst_session_stop(session), VST_OK);
@@ -286,8 +286,8 @@ static void what_was_cut_off_behind_the_last_store_is_counted(void)
     finish_cut(left);
 }
 
-/* A program that records nothing meanwhile touches only what is written then.
- */
+/* If the program records nothing after the cut, only the end of the recording
+ * touches the file. */
 static void the_end_of_a_recording_may_be_what_finds_it(void)
 {
     begin((vst_session_options){.gc = false});
@@ -301,15 +301,16 @@ static void the_end_of_a_recording_may_be_what_finds_it(void)
     unlink(path);
 }
 
-/* By its size, before a part of it is mapped: it is not made longer again. */
+/* The size of the file shows the cut before a part is mapped: the file is not
+ * made longer again. */
 static void a_new_chunk_may_be_what_finds_it(void)
 {
     long long left;
 
     begin((vst_session_options){.gc = false});
-    CHECK_INT(truncate(path, file_size() - 8192), 0); /* definitions go on */
+    CHECK_INT(truncate(path, file_size() - 8192), 0); /* into the definitions */
     left = file_size();
-    record(1); /* the first: this thread has no chunk yet */
+    record(1); /* the first record: this thread has no chunk yet */
     CHECK(vst_session_was_cut(session));
     CHECK_INT(faults, 0);
     CHECK_INT(vst_session_lost(session), 2);
@@ -370,8 +371,7 @@ static void the_next_recording_is_whole(void)
     unlink(path);
 }
 
-/* Without a handler of its own, or in somebody else's mapping, a fault is what
- * it always was. */
+/* A fault outside our mappings, or without our handler, acts as before. */
 static void an_address_that_is_not_ours_is_left_alone(void)
 {
     int here = 1;
@@ -404,8 +404,8 @@ static void *record_and_wait(void *unused)
     return NULL;
 }
 
-/* More mappings than one part of the table holds. Each thread has ended, so
- * what it recorded is counted, and the stop finds no more. */
+/* More mappings than a part of the table holds. Each thread has ended, so its
+ * records are counted, and the stop adds no losses. */
 static void many_mappings_are_all_known(void)
 {
     enum { MANY = 400 };
@@ -434,7 +434,7 @@ static void many_mappings_are_all_known(void)
     pthread_attr_destroy(&attributes);
 }
 
-/* A child's mappings are its own, and it has none of its parent's. */
+/* A child has its own mappings and none of its parent's. */
 static void a_forked_child_goes_on(void)
 {
     int status = -1;

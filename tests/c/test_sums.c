@@ -1,6 +1,5 @@
-/* Tables of sums: every number follows from the times in a file that is made by
- * hand, and from which calls are left out. Times are ticks, which are
- * nanoseconds. */
+/* Tables of sums: every number follows from the times in a hand-made file, and
+ * from the calls that are left out. Times are ticks, which are nanoseconds. */
 #include "tables/pass.h"
 
 #include "check.h"
@@ -24,9 +23,9 @@ static void call_leaf(builder *b)
     builder_exit(b, LEAF, 100);
 }
 
-/* Thread 1: main() of 1500 ns calls middle() of 500, that calls leaf() of 100
- * twice, then a collection of 200 and sleep() of 300. Thread 2: leaf(), which
- * raises. */
+/* Thread 1: main() (1500 ns) calls middle() (500), which calls leaf() (100)
+ * twice; then a collection (200) and sleep() (300) follow. Thread 2: leaf(),
+ * which raises. */
 static void fill(builder *b)
 {
     builder_init(b);
@@ -87,7 +86,7 @@ static void end(reading *r)
     builder_free(&r->b);
 }
 
-/* The row in which a column has this value. */
+/* Returns the row in which a column has this value. */
 static size_t find(const vst__filling *rows, const char *name, int64_t value)
 {
     size_t row = 0;
@@ -366,13 +365,13 @@ static void rows_and_sums_come_from_one_reading(void)
     CHECK_INT(total(&r.rows[0], "self_ns"), 1550);
     CHECK_INT(total(&r.rows[1], "self_ns"), 1550);
     CHECK_INT(r.rows[2].batch.rows, 2);
-    CHECK_INT(r.rows[3].batch.rows, 6); /* places: leaf() has two */
+    CHECK_INT(r.rows[3].batch.rows, 6); /* rows are places: leaf() has two */
     CHECK_INT(r.rows[4].batch.rows, 1);
     CHECK_INT(cell(&r.rows[4], 0, "duration_ns"), 300);
     end(&r);
 }
 
-/* Tables of tasks share what they read, whichever of them begins. */
+/* Tables of tasks share their reading, in any order. */
 static void tables_of_tasks_are_empty_where_there_are_none(void)
 {
     vst__table_options options = {.min_ns = 0};
@@ -386,8 +385,8 @@ static void tables_of_tasks_are_empty_where_there_are_none(void)
     end(&r);
 }
 
-/* leaf() calls itself: its functions need to know, its spans are as they are
- * alone. */
+/* leaf() calls itself: the table of functions needs to know this, the table of
+ * spans does not. */
 static void what_one_table_looks_for_changes_no_other(void)
 {
     const char *const both[] = {"span", "functions"};

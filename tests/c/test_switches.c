@@ -53,7 +53,8 @@ static void on_threads(pthread_t *threads, unsigned count)
         pthread_join(threads[i], NULL);
 }
 
-/* A thread is watched from its first record on, for which it needs the lock. */
+/* Switches of a thread are recorded from its first record on; for this record,
+ * the thread needs the lock. */
 static void a_wait_for_the_recorder_is_no_part_of_what_a_thread_ran(void)
 {
     pthread_t thread;
@@ -163,8 +164,8 @@ what_ran_before_a_range_of_a_bounded_file_is_known_all_the_same(void)
     end(trace);
 }
 
-/* Reads the file as a reader would after a kill: with the switches that the
- * helper has written. */
+/* Reads the file as after a kill: only with the switches that the helper has
+ * already written. */
 static void what_was_told_can_be_read_while_it_is_recorded(void)
 {
     vst_trace *trace = NULL;

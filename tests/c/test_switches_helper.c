@@ -1,6 +1,6 @@
-/* vestige's thread that reads switches: when it runs, what a fork finds, and
- * what is reported if it cannot keep up. If the system reports no switches, the
- * tests that need them do nothing. */
+/* vestige's thread that reads switches: when the thread runs, how forks treat
+ * it, and what is reported if the thread cannot keep up. If the system reports
+ * no switches, the tests that need them do nothing. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,8 +52,8 @@ static int record_in_a_child(void)
     return checks_bad != failed;
 }
 
-/* The helper stays away for a while after a fork. It comes back with a record
- * that finds the chunk full. */
+/* The helper is stopped for a while after a fork. When it continues, it finds a
+ * full chunk. */
 static void record_until_there_are(unsigned threads)
 {
     int64_t began = cpu_ns();
@@ -97,7 +97,7 @@ static void a_fork_finds_no_helper_and_its_child_records_anew(void)
     end(trace);
 }
 
-/* The process ends with its last thread, if the helper is not one. */
+/* The process ends with its last thread; the helper does not keep it alive. */
 static void it_does_not_keep_a_process_alive(void)
 {
     int status = 0;
@@ -115,7 +115,7 @@ static void it_does_not_keep_a_process_alive(void)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* The signals that the other thread blocks. */
+/* Returns the mask of the signals that the other thread blocks. */
 static unsigned long long blocked_by_the_other(void)
 {
     char path[64], line[256];
@@ -131,8 +131,9 @@ static unsigned long long blocked_by_the_other(void)
     return blocked;
 }
 
-/* All but SIGBUS, by which the system says that the file was cut. A thread is
- * born with all of them blocked, and takes its own mask a moment later. */
+/* All signals except SIGBUS, by which the system reports that the file was cut.
+ * A thread begins with all signals blocked, and sets its own mask a moment
+ * later. */
 static void it_takes_no_signals(void)
 {
     unsigned long long blocked;
@@ -170,7 +171,7 @@ static void sleep_us(long us)
     nanosleep(&(struct timespec){0, us * 1000}, NULL);
 }
 
-/* More switches than a ring holds, and none after them. */
+/* More switches than a ring buffer holds, and none after them. */
 static void what_was_lost_last_is_not_known(void)
 {
     vst_trace *trace;
@@ -191,7 +192,7 @@ static void what_was_lost_last_is_not_known(void)
     end(trace);
 }
 
-/* As by a call of the system that the C library does not see. */
+/* Forks by a direct system call, which the C library does not see. */
 static void a_child_that_nobody_was_told_of_can_end(void)
 {
     int status = 0;

@@ -1,5 +1,5 @@
-/* Tables: what the streams of hand-made traces hold, and the manners that
- * Arrow's interface asks of whoever gives out memory. */
+/* Tables: the contents of the streams of hand-made traces, and the rules of
+ * Arrow's C interface for memory that is handed out. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ enum { TEXT_MAX = 1 << 16, BATCHES_MAX = 64 };
 
 /* ---- reading streams ---------------------------------------------------- */
 
-/* A file of what was built, for as long as the program runs. */
+/* Returns a file of the built bytes, valid until the program ends. */
 static vst_table_source source_of(builder *b, int32_t process)
 {
     static char paths[64][32];
@@ -44,7 +44,7 @@ static int put_text(char *to, size_t room, const vst_arrow_array *array,
                     (const char *)array->buffers[2] + ends[row]);
 }
 
-/* A value as text; "-" is null. */
+/* Prints a value; "-" is null. */
 static size_t put_value(char *to, size_t room, const vst_arrow_schema *schema,
                         const vst_arrow_array *array, int64_t row)
 {
@@ -85,7 +85,7 @@ static bool is_moment(const vst_arrow_schema *column)
            strcmp(column->name + end - 3, "_ns") == 0;
 }
 
-/* Times are relative to the start of built traces. */
+/* Prints times relative to the start of built traces. */
 static void put_rows(char *text, const vst_arrow_schema *schema,
                      const vst_arrow_array *batch)
 {
@@ -113,7 +113,7 @@ static void put_rows(char *text, const vst_arrow_schema *schema,
     text[at] = '\0';
 }
 
-/* All rows of a table, or what went wrong. */
+/* Returns all rows of a table, or the error. */
 static const char *rows_of(const char *table, const vst_table_source *sources,
                            size_t count)
 {
@@ -194,8 +194,8 @@ static void spans_are_rows_in_the_order_of_their_ends(void)
 {
     vst_table_source source = small(4);
 
-    /* process thread span parent func name kind start duration self depth
-     * stack flags args running gil imports task compensated error */
+    /* The columns: process thread span parent func name kind start duration
+     * self depth stack flags args running gil imports task compensated error */
     CHECK_TEXT(
         rows_of("span", &source, 1),
         "4 0 2 1 2 <built-in function len> <built-in function len> - native "
@@ -234,7 +234,8 @@ static void waits_and_calls_that_wait_are_rows_of_one_table(void)
     builder_escape(&b, VST_ESCAPE_WAIT, 50,
                    (uint64_t[]){1520, 1550, VST_WAIT_GIL}, 3);
     source = source_of(&b, 3);
-    /* process thread span func name reason start duration waiting holder */
+    /* The columns: process thread span func name reason start duration waiting
+     * holder */
     CHECK_TEXT(rows_of("wait", &source, 1),
                "3 1 1 1 f.py(1): work gil 1120 30 30 2\n"
                "3 1 2 2 <built-in function sleep> sleep 1200 300 - -\n"
@@ -284,11 +285,13 @@ static void what_devices_did_has_tables_of_its_own(void)
     builder_exit(&b, 1, 100);
     builder_escape(&b, VST_ESCAPE_DEVICE, 200, kernel, 6);
     source = source_of(&b, 4);
-    /* process device platform ordinal name own_clock pairs error args */
+    /* The columns: process device platform ordinal name own_clock pairs error
+     * args */
     CHECK_TEXT(rows_of("device", &source, 1),
                "4 1 cuda 2 A GPU no 0 0 {\"numSms\": 108}\n");
-    /* process device stream kind func name start duration correlation bytes
-     * context thread launch launch_name op op_name annotation its_name args */
+    /* The columns: process device stream kind func name start duration
+     * correlation bytes context thread launch launch_name op op_name annotation
+     * its_name args */
     CHECK_TEXT(rows_of("activity", &source, 1),
                "4 1 - runtime 2 cudaMemcpyAsync 1150 20 5 - - 1 - - 1 aten::to "
                "- - -\n"
@@ -308,7 +311,8 @@ static void stacks_are_the_places_in_the_tree_of_calls(void)
 {
     vst_table_source source = small(0);
 
-    /* process stack parent func name line address native depth recursive */
+    /* The columns: process stack parent func name line address native depth
+     * recursive */
     CHECK_TEXT(rows_of("stack", &source, 1),
                "0 1 - 1 app.py(3): main - - - 0 no\n"
                "0 2 1 2 <built-in function len> - - - 1 no\n"
@@ -380,7 +384,7 @@ static void bad_bytes_and_what_is_no_json_become_text(void)
     builder_enter(&b, 1, 1);
     builder_escape_text(&b, VST_ESCAPE_ARGS, 0, 3, "\"\xff\n");
     builder_exit(&b, 1, 1);
-    builder_enter(&b, 9, 1); /* which nothing defines */
+    builder_enter(&b, 9, 1); /* a function that is not defined */
     builder_exit(&b, 9, 1);
     source = source_of(&b, 0);
     CHECK_TEXT(
@@ -400,8 +404,9 @@ static void an_allocation_has_its_free_beside_it(void)
 
     builder_memory(&b);
     source = source_of(&b, 0);
-    /* process thread alloc kind framework address size weight time freed
-     * freed_thread stack func name line; of the mapping a part, and the rest */
+    /* The columns: process thread alloc kind framework address size weight time
+     * freed freed_thread stack func name line. The last allocations are a part
+     * of a mapping, and the rest. */
     CHECK_TEXT(rows_of("alloc", &source, 1),
                "0 1 1 malloc no 139637976727568 64 8.51041 1020 1040 1 -2 1 "
                "/home/x/app.py(3): main 7\n"
@@ -505,7 +510,7 @@ static void a_long_table_comes_in_batches_with_one_dictionary(void)
 
     CHECK_INT(vst__table_stream("span", &source, 1, &stream), VST_OK);
     count = read_batches(&stream, batches);
-    stream.release(&stream); /* they stay what they are */
+    stream.release(&stream); /* the batches stay valid */
     CHECK(count > 1);
     for (size_t i = 0; i < count; i++) {
         const int64_t *spans = batches[i].children[2]->buffers[1];
@@ -607,7 +612,8 @@ static void the_schema_of_each_table_is_that_of_its_batches(void)
               VST_E_ARGUMENT);
 }
 
-/* Each thread reads, and releases what the one before it read. */
+/* Each thread reads a batch, and releases the batch that the thread before has
+ * read. */
 static void *read_and_release(void *ctx)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

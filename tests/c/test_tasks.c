@@ -1,5 +1,5 @@
-/* Sums of a trace's tasks: who woke whom, and very many tasks that wait for one
- * object. */
+/* Sums of a trace's tasks: who woke each task, and very many tasks that wait
+ * for the same object. */
 #include <time.h>
 
 #include "check.h"
@@ -7,8 +7,8 @@
 
 enum { TASKS = 200000, OBJECT = 0xabc0, FUNCTION = 7, SETTER = 8 };
 
-/* A walk along all that wait, for each of them, would take many minutes of the
- * processor; what is right takes a fifth of a second. */
+/* If each wake-up walked along all waiting tasks, this would take many minutes
+ * of CPU time. The right way takes a fifth of a second. */
 enum { SECONDS_MAX = 20 };
 
 static void tell(vst__tasks *tasks, vst_task_what what, uint32_t task,
@@ -40,7 +40,7 @@ static void run(vst__tasks *tasks, uint32_t task, int64_t from_ns,
     CHECK_INT(vst__tasks_span(tasks, &span), VST_OK);
 }
 
-/* They go on in the order in which they began to wait, as asyncio has it. */
+/* Tasks continue in the order in which they began to wait, as in asyncio. */
 static vst__tasks *many_wait_for_one_thing(unsigned wakes)
 {
     clock_t start = clock();
@@ -77,7 +77,7 @@ static void one_thing_may_have_very_many_waiters(void)
     vst__tasks_destroy(tasks);
 }
 
-/* As where each of them is cancelled. */
+/* Tasks wake in another order if each is cancelled. */
 static void the_first_to_wake_them_counts(void)
 {
     vst__tasks_destroy(many_wait_for_one_thing(TASKS));

@@ -1,5 +1,5 @@
 /* Memory over time by use: a small training step, made by hand, read as rows,
- * points and a page; and input that no framework would write. */
+ * points and a page; and input that no framework writes. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,8 +60,8 @@ static void tell_two(vst_storage_role first, uint64_t a, vst_storage_role then,
     vst_record_storages(words, 4);
 }
 
-/* Rows of one nanosecond are sorted by their sizes, so none is to be that close
- * to the one before. */
+/* Rows with the same nanosecond are sorted by size, so each row comes clearly
+ * later than the row before. */
 static vst_ticks a_moment_later(void)
 {
     static vst_ticks last;
@@ -172,7 +172,8 @@ static vst_trace *finished(vst_session *session)
     return trace;
 }
 
-/* Rows without their times, but for those that are before all: "2 64 2; ". */
+/* Returns rows without their times, except for rows from before the recording:
+ * "2 64 2; ". */
 static char *without_times(const char *text)
 {
     char *all = calloc(1, strlen(text) + 1);
@@ -206,14 +207,15 @@ static void each_block_has_the_category_that_the_flow_gives_it(void)
     text = exported(trace, "t.raw.json.gz");
     CHECK(vst__json_is_value(text, strlen(text)));
     rows = without_times(text);
-    CHECK_TEXT(rows, "1 100 0; "             /* the parameter was there */
+    CHECK_TEXT(rows, "1 100 0; "             /* the parameter existed before */
                      "2 64 2; "              /* the input */
-                     "2 8 3; 2 32 4; "       /* scratch, an activation */
+                     "2 8 3; 2 32 4; "       /* a temporary, an activation */
                      "4 -8 3; "              /* */
-                     "2 100 5; 2 16 6; "     /* gradient, autograd's own */
+                     "2 100 5; 2 16 6; "     /* a gradient, autograd's own
+                                              * memory */
                      "4 -32 4; "             /* */
                      "2 100 1; "             /* the optimizer's */
-                     "3 -100 0; 3 100 0; "   /* the parameter is written to */
+                     "3 -100 0; 3 100 0; "   /* the parameter changes */
                      "4 -100 5; 4 -64 2; "); /* */
     free(rows);
     free(text);
@@ -267,7 +269,7 @@ static void blocks_of_the_systems_allocator_are_tensors_if_they_were_given(void)
     tell(VST_STORAGE_READ, X, 64);
     leave(id);
     vst_record_free(VST_MEMORY_FREE, X, 0, vst_clock_ticks());
-    /* Something else comes to lie there. */
+    /* Another tensor is put at the same address. */
     vst_record_alloc(VST_MEMORY_MALLOC, X, 24, 0, 0, vst_clock_ticks());
     trace = finished(session);
     text = exported(trace, "t.raw.json");
@@ -303,8 +305,8 @@ static void an_empty_recording_has_no_rows(void)
     vst_session_destroy(session);
 }
 
-/* Spans that were never left, roles that nobody knows, half a pair, more than
- * fits one record, addresses that come again: whatever it is, rows come out. */
+/* Spans that never end, unknown roles, half a pair, more words than fit one
+ * record, addresses that repeat: rows come out in every case. */
 static void nonsense_is_read_to_its_end(void)
 {
     static uint64_t words[VST_ESCAPE_WORDS_MAX];
@@ -342,7 +344,7 @@ static void nonsense_is_read_to_its_end(void)
     for (unsigned i = 0; i < VST_ESCAPE_WORDS_MAX; i++)
         words[i] = vst_storage_word(0x100000u + 64u * i, VST_STORAGE_OPTIMIZER);
     vst_record_storages(words, VST_ESCAPE_WORDS_MAX);
-    vst_record_storages(words, VST_ESCAPE_WORDS_MAX + 1); /* is not taken */
+    vst_record_storages(words, VST_ESCAPE_WORDS_MAX + 1); /* refused */
     trace = finished(session);
     text = exported(trace, "t.raw.json");
     CHECK(vst__json_is_value(text, strlen(text)));

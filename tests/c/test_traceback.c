@@ -1,5 +1,5 @@
 /* Tracebacks as objects: equal stacks share one object, references are held and
- * released when they should be, and unusual stacks are taken as they are. */
+ * released when they should be, and unusual stacks are captured unchanged. */
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static fake_code codes[CODES];
 static fake_code *stack_codes[DEEP];
 static uint32_t stack_numbers[DEEP];
 
-/* A stack of so many frames, in which `salt` makes a difference. */
+/* Sets a stack of `depth` frames; different salts give different stacks. */
 static void set_stack(size_t depth, uint32_t salt)
 {
     for (size_t i = 0; i < depth; i++) {
@@ -83,13 +83,14 @@ static void equal_stacks_are_one_traceback(void)
     vst_traceback_release(a);
     vst_traceback_release(b);
     vst_traceback_release(c);
-    CHECK_INT(references(), 20); /* they are dead, not gone */
+    CHECK_INT(references(), 20); /* released, but not freed yet */
     CHECK_INT(vst_traceback_free_dead(), 2);
     CHECK_INT(vst_traceback_free_dead(), 0);
     nothing_is_left();
 }
 
-/* Every length has its remainders in the hash; one frame makes a difference. */
+/* The hash reads several frames at a time, so test every length; a difference
+ * in one frame is enough. */
 static void stacks_that_differ_in_one_frame_are_two_tracebacks(void)
 {
     for (size_t depth = 1; depth < 40; depth++) {
@@ -227,8 +228,9 @@ static void capture_and_release(fake_code *code)
     vst_traceback_release(from_drop);
     from_drop = NULL;
     set_stack(2, 100 + (uint32_t)drops);
-    taken = capture();                /* frees what was just released */
-    vst_traceback_release(from_drop); /* of a drop inside of that */
+    taken = capture();                /* the capture frees the tracebacks
+                                       * released before */
+    vst_traceback_release(from_drop); /* released inside a release */
     from_drop = taken;
     fake_frames = outer;
 }
@@ -302,11 +304,12 @@ static void only_a_sole_holder_visits_what_it_refers_to(void)
     b = capture();
     CHECK_INT(vst__traceback_traverse(a, visit, &visited), 0);
     CHECK_INT(visited, 4);
-    vst__traceback_clear(a); /* another holds it: nothing happens */
+    vst__traceback_clear(a); /* another reference exists: nothing happens */
     holds(b, 4, 1);
     vst_traceback_release(b);
     visited = 3;
-    set_stack(4, 3 * 7 + 1); /* starts where visit() expects it to */
+    set_stack(4, 3 * 7 + 1); /* visit() expects the stack to start with this
+                              * number */
     c = capture();
     CHECK_INT(vst__traceback_traverse(c, visit, &visited), 42);
     CHECK_INT(visited, 5);
@@ -400,7 +403,7 @@ static void what_a_frame_called_can_be_left_out(void)
     const uintptr_t *native = vst_traceback_native(whole, &all);
     vst_traceback *both;
 
-    if (all < 2) { /* this build takes none */
+    if (all < 2) { /* this build captures no native frames */
         vst_traceback_release(whole);
         return;
     }
@@ -415,7 +418,7 @@ static void what_a_frame_called_can_be_left_out(void)
         CHECK(vst_traceback_language(both).count == 2 - skip);
         vst_traceback_release(both);
     }
-    evaluates = 1; /* nowhere: nothing is known about it, so all is kept */
+    evaluates = 1; /* at no known address, so no native frame is removed */
     both = vst_traceback_capture(FLAGS, 1);
     vst_traceback_native(both, &left);
     CHECK(left == all);
@@ -436,7 +439,8 @@ static void without_an_interpreter_a_traceback_is_empty(void)
     fake_is_absent = true;
     a = capture();
     CHECK_INT(vst_traceback_language(a).count, 0);
-    CHECK_INT(references(), 5); /* not freed: there is no lock to hold */
+    CHECK_INT(references(), 5); /* not freed: the interpreter's lock is not
+                                 * available */
     fake_is_absent = false;
     vst_unwinder_install(NULL);
     CHECK(capture() == a);

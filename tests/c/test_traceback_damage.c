@@ -1,6 +1,6 @@
 /* Damaged debug information: cut short, or with flipped bits, in the library or
- * in a separate file. Names may be missing or wrong; nothing crashes, hangs or
- * is left out. The argument is the plugin. */
+ * in a separate file. Names may be missing or wrong; reading never crashes or
+ * hangs, and every frame stays. The argument is the plugin. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static unsigned char *read_file(const char *path, size_t *size)
     return bytes;
 }
 
-/* A file of its own: one that is mapped is not touched. */
+/* Writes a new file; a file that is mapped stays unchanged. */
 static void put_file(const char *path, const void *bytes, size_t size)
 {
     FILE *file = fopen(other, "wb");
@@ -57,8 +57,8 @@ static int take(void *ctx)
     return 0;
 }
 
-/* Loads the library as it is, then puts `bytes` in its place, then asks for
- * names. How many frames have a line. */
+/* Loads the library, then replaces its file by `bytes`, then asks for names.
+ * Returns how many frames have a line. */
 static int lines_after(const char *path, const void *bytes, size_t size)
 {
     int (*enter)(int (*)(void *), void *) = NULL;
@@ -113,7 +113,8 @@ static void a_library_cut_short_has_fewer(void)
     CHECK_INT(lines_of(whole, whole_size / 2), 0);
 }
 
-/* Bits of one kind of sections, so that most of it is sound. */
+/* Flips bits only in one kind of section, so that most of the file stays
+ * valid. */
 static void flip_in(unsigned char *bytes, uint64_t offset, uint64_t size)
 {
     uint64_t flips = 1 + next_random() % 8;
@@ -156,10 +157,10 @@ static void a_library_with_wrong_bits_crashes_nothing(void)
     free(copy);
 }
 
-/* Its place is taken by another build of it while it runs. */
+/* Another build replaces the library's file while the library is loaded. */
 static void a_library_that_is_not_the_one_loaded_is_not_believed(void)
 {
-    static const char id[] = "GNU"; /* then the id itself */
+    static const char id[] = "GNU"; /* the id itself follows */
     unsigned char *copy = malloc(whole_size);
     const Elf64_Nhdr note = {4, 20, NT_GNU_BUILD_ID};
     unsigned char *at;
@@ -188,14 +189,15 @@ static void a_debug_file_beside_it_is_believed_if_it_is_the_one(void)
              ".note.gnu.build-id --add-gnu-debuglink plugin.debug plugin.so",
              folder);
     if (system(command) != 0)
-        return; /* no objcopy here */
+        return; /* objcopy is not installed */
     debug = read_file(link_path, &debug_size);
     stripped = read_file(library, &stripped_size);
     whole = stripped;
     whole_size = stripped_size;
 
     CHECK_INT(lines_of(whole, whole_size), 3);
-    for (int i = 0; i < 20; i++) { /* another sum: not the one */
+    for (int i = 0; i < 20; i++) { /* the checksum differs: not the right
+                                    * file */
         unsigned char *copy = malloc(debug_size);
         memcpy(copy, debug, debug_size);
         flip_in(copy, 0, debug_size);
@@ -205,7 +207,7 @@ static void a_debug_file_beside_it_is_believed_if_it_is_the_one(void)
     CHECK_INT(lines_after(link_path, debug, debug_size / 2), 0);
     CHECK_INT(lines_after(link_path, debug, debug_size), 3);
     unlink(link_path);
-    CHECK_INT(mkfifo(link_path, 0600), 0); /* nobody writes to it */
+    CHECK_INT(mkfifo(link_path, 0600), 0); /* a pipe without a writer */
     CHECK_INT(lines_after(NULL, NULL, 0), 0);
     unlink(link_path);
     free(debug);

@@ -1,6 +1,6 @@
-/* Tracebacks when memory runs out: at the first allocation, the second, and so
- * on until all succeed, once or from then on. Each failure is reported, nothing
- * is lost, and the next call works. */
+/* Tracebacks when memory runs out: at the first allocation, at the second, and
+ * so on until all succeed; only this allocation fails, or all later ones, too.
+ * Each failure is reported, no memory leaks, and the next call works. */
 #include "faults.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void capture_many(vst_traceback **kept, size_t count)
         if (kept[i] == NULL)
             continue;
         got = vst_traceback_language(kept[i]).count;
-        has_failed |= got < depth; /* no room to gather them all */
+        has_failed |= got < depth; /* there was no memory for all frames */
         CHECK(got <= depth);
     }
 }
@@ -73,7 +73,7 @@ static void name_all(vst_traceback **kept, size_t count)
     vst_symbols_free(symbols);
 }
 
-/* In a thread of its own, which has no memory to gather into yet. */
+/* Runs in a new thread, which has no buffer for frames yet. */
 static void *use(void *arg)
 {
     vst_traceback *kept[TRACEBACKS];
@@ -103,8 +103,8 @@ static bool fails_at(unsigned n, bool lasting)
     return was_fault;
 }
 
-/* The table is never smaller again, so this comes first: two allocations make a
- * traceback that it has no room for. */
+/* The table never shrinks, so this test comes first: its two allocations create
+ * a traceback that does not fit into the table. */
 static void a_table_that_cannot_grow_stays_as_it_is(void)
 {
     vst_traceback *kept[SLOTS_FULL + 1];

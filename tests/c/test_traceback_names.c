@@ -1,6 +1,6 @@
-/* Names of native frames, and where the language's frames stand among them.
- * The argument is the plugin, a library with C++ in it. Where the build takes
- * or names no native frames, that much is not asked for. */
+/* Names of native frames, and where the language's frames stand among them. The
+ * argument is the plugin, a library with C++ in it. Tests skip native frames or
+ * names that the build does not support. */
 #include <dlfcn.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "traceback/traceback.h"
 
 #define NOINLINE __attribute__((noinline))
-/* After a call: so that it is not the function's last act. */
+/* Put after a call, so that the call is not a tail call. */
 #define STAY() __asm__ volatile("" ::: "memory")
 
 enum { NATIVE = VST_TRACEBACK_NATIVE, LANGUAGE = VST_TRACEBACK_LANGUAGE };
@@ -31,7 +31,7 @@ static vst_symbols *symbols_of(vst_traceback *const *tracebacks, size_t count)
     return symbols;
 }
 
-/* The names of one traceback, one a line, until there are as many as wanted. */
+/* Returns the names of a traceback, one per line, at most `wanted` names. */
 static const char *names_of(vst_traceback *traceback, size_t wanted)
 {
     static char text[1 << 14];
@@ -175,7 +175,7 @@ static void an_older_libunwind_gives_the_same_stack(void)
         vst_traceback_native(taken[i], &count);
         CHECK(count > 2);
     }
-    CHECK(taken[0] == taken[1]); /* equal stacks are one */
+    CHECK(taken[0] == taken[1]); /* equal stacks share a traceback */
     vst_traceback_release(taken[0]);
     vst_traceback_release(taken[1]);
 }
@@ -189,7 +189,8 @@ static int capture_back(void *ctx)
     return 0;
 }
 
-/* The traceback of a call through the plugin, which stays open. */
+/* Returns the traceback of a call through the plugin; the plugin stays
+ * loaded. */
 static vst_traceback *enter_plugin(void **plugin)
 {
     int (*enter)(int (*)(void *), void *) = NULL;
@@ -239,10 +240,11 @@ static void an_unloaded_library_is_an_address(void)
     char expected[64];
     vst_symbols *symbols;
 
-    names_of(traceback, 9); /* known, and to be forgotten */
+    names_of(traceback, 9); /* now the names are cached; unloading must remove
+                             * them */
     dlclose(plugin);
     if (dlopen(plugin_path, RTLD_NOW | RTLD_NOLOAD) != NULL)
-        return; /* a sanitizer keeps it */
+        return; /* a sanitizer keeps the plugin loaded */
     snprintf(expected, sizeof expected, "capture_back\n0x%llx\n0x%llx\n",
              (unsigned long long)native[1], (unsigned long long)native[2]);
     CHECK_TEXT(names_of(traceback, 3), expected);
@@ -293,7 +295,7 @@ static NOINLINE vst_traceback *never_here_before(void)
     return traceback;
 }
 
-/* The loader's lock is held; a capture that took it would never end. */
+/* The loader's lock is held; a capture that needs this lock would never end. */
 static void a_library_that_is_being_loaded_stops_no_capture(void)
 {
     pthread_t thread;
@@ -302,7 +304,7 @@ static void a_library_that_is_being_loaded_stops_no_capture(void)
     vst_traceback *traceback;
 
     if (dlopen(plugin_path, RTLD_NOW | RTLD_NOLOAD) != NULL)
-        return; /* a sanitizer keeps it */
+        return; /* a sanitizer keeps the plugin loaded */
     sem_init(&constructing, 0, 0);
     sem_init(&may_go_on, 0, 0);
     is_watched = true;
@@ -356,7 +358,7 @@ static void a_signal_handler_takes_addresses(void)
     CHECK(strncmp(names, "handle\n", 7) == 0);
     at = strstr(names, "\ninterrupted\n");
     CHECK(at != NULL);
-    /* libunwind 1.8 does not always come further than that on aarch64. */
+    /* On aarch64, libunwind 1.8 sometimes stops here. */
     if (at != NULL && !IS_AARCH64)
         CHECK(strstr(at, "\nmain\n") != NULL);
     vst_traceback_release(traceback);
@@ -372,7 +374,7 @@ static void as_few_addresses_as_there_is_room_for(void)
     CHECK_INT(vst_traceback_addresses(handled, 64, 100), 0);
 }
 
-/* Code that no table knows, as a compiler at run time makes it. */
+/* Code without unwind tables, like code of a compiler at run time. */
 static void frames_without_unwind_information_end_it(void)
 {
 #ifdef __x86_64__
@@ -389,7 +391,7 @@ static void frames_without_unwind_information_end_it(void)
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (page == MAP_FAILED)
-        return; /* a system that forbids it */
+        return; /* the system forbids executable memory */
     memcpy(page, code, sizeof code);
     memcpy(&made, &page, sizeof made);
     made(capture_back, &traceback);
@@ -401,7 +403,7 @@ static void frames_without_unwind_information_end_it(void)
 
 /* ---- among the language's frames ---------------------------------------- */
 
-/* The interpreter of the test: its code lies in a section of its own. */
+/* The test's interpreter: its code lies in its own section. */
 #define EVALUATION __attribute__((section("evaluation_code"), noinline))
 extern const char __start_evaluation_code[], __stop_evaluation_code[];
 
@@ -423,7 +425,7 @@ EVALUATION static vst_traceback *evaluate(unsigned parts, size_t skip,
     return traceback;
 }
 
-/* The native code between two evaluations, as sorted() is. */
+/* Native code between two evaluations, like sorted(). */
 static NOINLINE vst_traceback *nest(unsigned parts, size_t skip, int level)
 {
     vst_traceback *traceback = evaluate(parts, skip, level - 1);

@@ -1,5 +1,6 @@
-/* Names of many tracebacks: what is looked up once, what comes of it, and the
- * same as JSON. The language is a fake; nothing native is asked for here. */
+/* Names of many tracebacks: each frame is looked up once, and the names come as
+ * objects and as JSON. The language is a fake; native frames are not tested
+ * here. */
 #include <stdlib.h>
 
 #include "check.h"

@@ -24,7 +24,7 @@ static pthread_mutex_t interpreter = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 static fake_code codes[CODES];
 
-/* Frames of the calling thread, chosen by a number. */
+/* Frames of the calling thread, selected by a number. */
 typedef struct stack {
     fake_code *codes[8];
     uint32_t numbers[8];
@@ -59,14 +59,14 @@ static void nothing_is_left(void)
 
 typedef struct dance {
     void (*release)(vst_traceback *traceback);
-    pthread_barrier_t both_hold; /* each its first lock */
+    pthread_barrier_t both_hold; /* both threads hold their first lock */
     pthread_barrier_t ends;
     vst_traceback *dropped;
     int rounds;
     atomic_bool is_stuck;
 } dance;
 
-/* Whoever cannot have a lock within this time is taken to wait for ever. */
+/* A thread that cannot take a lock within this time counts as deadlocked. */
 static bool lock_in_time(pthread_mutex_t *mutex, long ms)
 {
     struct timespec until;
@@ -81,7 +81,7 @@ static bool lock_in_time(pthread_mutex_t *mutex, long ms)
     return pthread_mutex_timedlock(mutex, &until) == 0;
 }
 
-/* A destructor that takes the interpreter's lock, which is wrong. */
+/* A destructor that takes the interpreter's lock, as destructors must not. */
 static dance *wrong_dance;
 
 static void release_inside_of_the_interpreter(vst_traceback *traceback)
@@ -96,7 +96,7 @@ static void release_inside_of_the_interpreter(vst_traceback *traceback)
     }
 }
 
-/* Holds the device's lock and drops the last reference under it. */
+/* Holds the device's lock while it drops the last reference. */
 static void *drop_under_the_device(void *arg)
 {
     dance *d = arg;
@@ -111,7 +111,8 @@ static void *drop_under_the_device(void *arg)
     return NULL;
 }
 
-/* Holds the interpreter's lock, waits for the device's, captures. */
+/* Holds the interpreter's lock, then waits for the device's lock, then
+ * captures. */
 static void dance_with(dance *d)
 {
     pthread_t other;
@@ -165,7 +166,8 @@ static void a_release_that_takes_the_interpreters_lock_would_hang(void)
 
 static _Atomic(vst_traceback *) handed[THREADS];
 
-/* Captures the same few stacks as all others, keeps some, hands some over. */
+/* Captures the same few stacks as all threads, keeps some tracebacks, and hands
+ * others over. */
 static void *race(void *arg)
 {
     size_t own = (size_t)(uintptr_t)arg;
@@ -224,7 +226,7 @@ static void counts_are_right_whatever_threads_do(void)
 /* ---- fork --------------------------------------------------------------- */
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define CAN_FORK /* their own locks are not free in a child */
+#define CAN_FORK /* sanitizers' own locks are not free in a child */
 static atomic_bool has_forked;
 
 static void *work_on(void *arg)
@@ -247,7 +249,8 @@ static void *work_on(void *arg)
     return NULL;
 }
 
-/* The child takes and names one; stuck on a lock, it is ended by the alarm. */
+/* The child captures and names a traceback. If a lock blocks the child, an
+ * alarm ends it. */
 static void a_forked_child_finds_every_lock_free(void)
 {
     uint32_t min_native = vst_traceback_has_native() ? 3 : 0;

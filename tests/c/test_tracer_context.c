@@ -1,4 +1,4 @@
-/* The registry: the context that a tracer gets, by either way of registering;
+/* The registry: the context that a tracer gets, with both ways of registering;
  * and sinks of events, which need no tracer. */
 #include <vestige/vestige.h>
 
@@ -88,7 +88,7 @@ static void a_tracer_may_wrap_the_registered_one(void)
     start_one(&options);
     CHECK_INT(wrapped, 1);
     CHECK(tracer.options == &options);
-    vst_tracer_register_with_context(inner); /* as it was */
+    vst_tracer_register_with_context(inner); /* restores the registration */
     start_one(&options);
     CHECK_INT(wrapped, 1);
     CHECK(tracer.options == &options);

@@ -1,5 +1,5 @@
-/* The formats of sums and speedscope's: what is written of a small trace, and
- * the tree of contexts that the sums come from. */
+/* The formats of sums, and speedscope's: the output for a small trace, and the
+ * tree of contexts behind the sums. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -74,7 +74,7 @@ static void callgrind_has_calls_and_times_between_functions(void)
     text = exported_as(&b, "callgrind.out.1", NULL);
     expect_line(text, "positions: line\n");
     expect_line(text, "events: ns\n");
-    /* The time of main within main is not counted twice. */
+    /* The time of main inside main is counted once. */
     expect_line(text, "fn=(2) main\n3 600000\n"
                       "cfi=(2)\ncfn=(2)\ncalls=1 3\n3 450500\n"
                       "cfi=(3) ~\ncfn=(3) f;<&_\xef\xbf\xbd\n"
@@ -94,7 +94,7 @@ static void a_flame_graph_is_xml_with_a_frame_for_each_context(void)
     text = exported_as(&b, "t.svg", NULL);
     for (const char *at = text; (at = strstr(at, "<svg data-x")) != NULL; at++)
         frames++;
-    CHECK_INT(frames, 4); /* not what overlaps */
+    CHECK_INT(frames, 4); /* without the overlapping annotation */
     expect_line(text, "<title>dir/app.py(3): main (0.800 ms, 99.91%, 1 calls)"
                       "</title><rect width=\"100%\" ");
     expect_line(text, "<title>f;&lt;&amp;\xef\xbf\xbd\xef\xbf\xbd (0.201 ms, ");
@@ -130,7 +130,8 @@ static void speedscope_opens_and_closes_in_order_of_time(void)
     builder_free(&b);
 }
 
-/* A call within what overlaps has a depth that nothing shown has. */
+/* A call inside the overlapping annotation has a depth at which no shown span
+ * is. */
 static void speedscope_closes_what_ended_though_a_depth_is_missing(void)
 {
     builder b;
@@ -234,7 +235,8 @@ static void contexts_come_parents_first_and_in_order_of_time(void)
               VST_OK);
     CHECK_INT(vst__contexts_finish(contexts, &rows, &count), VST_OK);
     if (CHECK_INT(count, 5)) {
-        CHECK_INT(rows[0].node.id, 3); /* overlaps: no time of its own */
+        CHECK_INT(rows[0].node.id, 3); /* the overlapping annotation has no time
+                                        * of its own */
         CHECK_INT(rows[0].node.self_ns, 0);
         CHECK_INT(rows[1].node.id, 1);
         CHECK_INT(rows[1].parent, 0);

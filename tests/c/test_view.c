@@ -1,4 +1,5 @@
-/* Views of random traces answer what a look at every span answers. */
+/* Views of random traces give the answers that a brute-force search of all
+ * spans gives. */
 #include <unistd.h>
 
 #include "check.h"
@@ -69,7 +70,7 @@ static void check_threads(pair *p)
 
 /* ---- levels ------------------------------------------------------------- */
 
-/* Takes from `spans`, which are a row's, all that a run stands for. */
+/* Takes from a row's `spans` all spans that a run stands for. */
 static size_t check_run_of(const vst__run *run, const oracle_span *spans,
                            size_t count, int64_t threshold_ns)
 {
@@ -95,7 +96,7 @@ static size_t check_run_of(const vst__run *run, const oracle_span *spans,
     return taken;
 }
 
-/* Who has more than half of the time of a run is named. */
+/* A function with more than half of a run's time gives the run its name. */
 static void check_majority(const vst__run *run, const oracle_span *spans,
                            size_t count)
 {
@@ -175,7 +176,8 @@ static vst_view_range some_range(pair *p, uint32_t pixels)
     return range;
 }
 
-/* Where a row's spans go on behind the window, it is not known how far. */
+/* If a row's spans continue behind the window, two views may differ in how
+ * far. */
 static bool are_same(const vst_view_rect *a, const vst_view_rect *b,
                      const vst_view_range *range)
 {
@@ -225,8 +227,8 @@ static void check_window(pair *p, const vst_view_range *range)
     free(bytes[1]);
 }
 
-/* Whether any stack has levels: lanes are drawn from level 0 if no other level
- * is coarse enough. */
+/* Returns whether a stack has levels: lanes are drawn from level 0 if no other
+ * level is coarse enough. */
 static bool has_levels(const pair *p)
 {
     for (size_t i = 0; i < p->view->index.header->threads.count; i++)
@@ -236,7 +238,7 @@ static bool has_levels(const pair *p)
     return false;
 }
 
-/* From the levels, which short threads lack: what is drawn of a row stands for
+/* Checks levels, which short threads lack: the drawn items of a row stand for
  * all its spans. */
 static void check_coarse_window(pair *p)
 {
@@ -346,7 +348,8 @@ static void check_spans(pair *p, bool edges)
     }
 }
 
-/* Where a span lies among the calls of its lane; false: nowhere. */
+/* Finds the place of a span among the calls of its lane; returns false if there
+ * is none. */
 static bool find_call(const vst__lanes *lanes, uint32_t lane,
                       const vst_span *span)
 {
@@ -354,7 +357,7 @@ static bool find_call(const vst__lanes *lanes, uint32_t lane,
 
     vst__lanes_get(lanes, lane, &all);
     for (uint32_t row = 0; row < all.rows; row++) {
-        enum { MOST = 1024 }; /* those of no width may begin together */
+        enum { MOST = 1024 }; /* spans of no width may begin at the same time */
         static vst__lane_item items[MOST];
         size_t count = vst__lanes_between(lanes, lane, row, span->start_ns,
                                           span->start_ns + 1, items, MOST);
@@ -372,7 +375,7 @@ static bool find_call(const vst__lanes *lanes, uint32_t lane,
     return false;
 }
 
-/* Calls of one row do not overlap, so that each can be seen. */
+/* Checks that calls of one row do not overlap, so that each can be seen. */
 static void check_rows(const vst__lanes *lanes)
 {
     vst__lane_item before = {.lane = UINT32_MAX}, item;
@@ -384,7 +387,7 @@ static void check_rows(const vst__lanes *lanes)
     }
 }
 
-/* The lanes of a page without a server have what the view has. */
+/* Checks that the lanes of a page without a server have the view's calls. */
 static void check_calls(pair *p)
 {
     vst__lanes *lanes = NULL;
@@ -399,7 +402,8 @@ static void check_calls(pair *p)
         while (vst__lanes_get(lanes, at, &lane) && lane.thread != truth->number)
             at++;
         CHECK_INT(lane.items, truth->count);
-        /* A view has so many rows off the stack, and moves what has none. */
+        /* A view has 64 rows off the stack, and moves spans that find no
+         * row. */
         for (size_t j = 0; truth->off_stack < 64 && j < truth->count;
              j += 1 + truth->count / 100)
             CHECK(find_call(lanes, at, &truth->spans[j].span));
@@ -432,7 +436,7 @@ static void check_search(pair *p)
     }
 }
 
-/* A row's path, from its parent's, which comes before it. */
+/* Returns a row's path, from its parent's path, which was computed before. */
 static uint64_t path_of(const vst_view_flame_row *row, const uint64_t *paths)
 {
     uint64_t above =
@@ -488,7 +492,7 @@ static void check_flame(pair *p)
     }
 }
 
-/* By their fields: there is padding between them. */
+/* Compare field by field, because the structs have padding. */
 static void check_points(const vst_view_series *got,
                          const vst_view_series *expected)
 {
@@ -570,8 +574,8 @@ static void traces_of_calls_look_as_they_are(void)
                   true);
 }
 
-/* Traces of all sizes, most of them small: rare cases can come in any of
- * them. */
+/* Random traces of all sizes, most of them small: rare cases can occur in
+ * any. */
 static void check_anything(unsigned i, unsigned pages)
 {
     static const unsigned odds[] = {1,  3,   6,   11,  20, 40,
@@ -589,9 +593,9 @@ static void check_anything(unsigned i, unsigned pages)
               false);
 }
 
-/* VESTIGE_SEEDS=3000-4000 in the environment tries those;
- * VESTIGE_SEEDS=3000-4000/2 in chunks of at most two pages, which takes a tenth
- * of the time. */
+/* VESTIGE_SEEDS=3000-4000 in the environment tries these seeds;
+ * VESTIGE_SEEDS=3000-4000/2 uses chunks of at most two pages, which takes a
+ * tenth of the time. */
 static void traces_of_anything_look_as_replay_says(void)
 {
     const char *seeds = getenv("VESTIGE_SEEDS");
@@ -605,19 +609,22 @@ static void traces_of_anything_look_as_replay_says(void)
         check_anything(i, pages);
 }
 
-/* Traces whose pictures or spans were once wrong. */
+/* Traces whose pictures or spans were wrong in earlier versions. */
 static void traces_that_once_differed_look_as_replay_says(void)
 {
     static const struct {
         unsigned seed, pages;
     } traces[] = {
-        {3340, 9},   /* on the stack and off it: one name, one start */
-        {150074, 9}, /* a span of no width, and one with its name and start */
+        {3340, 9},   /* two spans, on the stack and off it, with equal name and
+                      * start */
+        {150074, 9}, /* a span of no width, and another with its name and
+                      * start */
         {17940, 2},  /* a call entered in the last nanosecond */
         {38532, 2},  /* an operator went back to the stack */
-        {62885, 2},  /* the same, behind a span of no width */
-        {63208, 9},  /* a thread of many records, and nothing on its stack */
-        {412422, 2}, /* cut where a gap began, by a STACK far behind it */
+        {62885, 2},  /* like the trace before, behind a span of no width */
+        {63208, 9},  /* a thread with many records and no calls on its stack */
+        {412422, 2}, /* a span that is cut where a gap began, by a STACK far
+                      * behind */
     };
 
     for (size_t i = 0; i < sizeof traces / sizeof *traces && !checks_bad; i++)

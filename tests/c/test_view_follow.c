@@ -1,5 +1,5 @@
-/* A view of a trace that grows shows, after each step, what a view shows that
- * is opened on the file as it is then. */
+/* After each step of a growing trace, a view that follows the file shows the
+ * same as a view newly opened on the file. */
 
 #include "check.h"
 #include "growing_file.h"
@@ -36,7 +36,7 @@ static void check_threads(const views *v)
     }
 }
 
-/* How many spans a window stands for, and their rows. */
+/* Counts the spans that a window stands for, and their rows. */
 static uint64_t count_spans(vst_view *view, const vst_view_range *range,
                             uint32_t *rows, uint32_t *level)
 {
@@ -59,7 +59,7 @@ static uint64_t count_spans(vst_view *view, const vst_view_range *range,
     return spans;
 }
 
-/* All of it, which few pixels draw from levels. */
+/* Compares the whole trace, which a window of few pixels draws from levels. */
 static void check_whole(const views *v)
 {
     vst_view_info info;
@@ -74,7 +74,7 @@ static void check_whole(const views *v)
     CHECK_INT(rows[0], rows[1]);
 }
 
-/* A part that both draw from the records. */
+/* Compares a part that both views draw from the records. */
 static void check_part(const views *v)
 {
     vst_view_info info;

@@ -1,6 +1,6 @@
-/* A view of a bounded file that is still recorded shows, after each step, what
- * a view shows that is opened on the file as it is then: also once the file has
- * dropped much of what the view has read. */
+/* After each step of a running bounded recording, a view that follows the file
+ * shows the same as a view newly opened on the file, even if the file has
+ * dropped much that the view has read. */
 #include "bounded.h"
 #include "fake_clock.h"
 #include "view/view_state.h"
@@ -10,7 +10,7 @@ enum { LEAF_NS = 1000, SLOWEST = 8, LEAVES = 200000, PARTS = 20 };
 typedef struct picture {
     void *bytes;
     size_t count;
-    uint64_t leaves; /* rectangles of the innermost row */
+    uint64_t leaves; /* number of rectangles in the innermost row */
 } picture;
 
 static picture draw(vst_view *view, const vst_view_range *range)
@@ -35,7 +35,8 @@ static picture draw(vst_view *view, const vst_view_range *range)
     return p;
 }
 
-/* Narrow windows, all over what the file has. Both draw them from records. */
+/* Compares narrow windows all over the file. Both views draw them from
+ * records. */
 static void compare(vst_view *followed)
 {
     vst_view_options options = {.no_file = true, .workers = 1};
@@ -100,7 +101,8 @@ static void follow(uint64_t max_size, uint64_t keep_ns, unsigned at_once)
     vst_session_finish(session, NULL);
     CHECK_INT(vst__view_refresh(followed, NULL), VST_OK);
     compare(followed);
-    CHECK(file_size() < LEAVES * 2 * sizeof(uint64_t) / 2); /* much is gone */
+    CHECK(file_size() < LEAVES * 2 * sizeof(uint64_t) / 2); /* much has been
+                                                             * dropped */
     vst__view_close(followed);
     end();
 }
@@ -117,7 +119,8 @@ static void so_is_one_that_keeps_the_last_moments(void)
     follow(0, LEAF_NS * 50000, 4000);
 }
 
-/* Leaves that a wide window stands for. It is drawn from levels. */
+/* Counts the leaves that a wide window stands for. The window is drawn from
+ * levels. */
 static uint64_t count_leaves(vst_view *view, int64_t from_ns, int64_t to_ns)
 {
     vst_view_range range = {.from_ns = from_ns, .to_ns = to_ns, .pixels = 50};
@@ -141,8 +144,7 @@ static uint64_t count_leaves(vst_view *view, int64_t from_ns, int64_t to_ns)
     return count;
 }
 
-/* Pictures that are drawn from levels are still there after records were
- * dropped. */
+/* Pictures from levels stay after their records were dropped. */
 static void what_is_dropped_takes_no_memory(void)
 {
     enum { ROUNDS = 60, AT_ONCE = 15000 };
@@ -176,7 +178,9 @@ static void what_is_dropped_takes_no_memory(void)
         leaves_drawn = count_leaves(followed, from_ns, info.end_ns + 1);
         CHECK(truth > 1000);
         CHECK(leaves_drawn > truth - truth / 20 &&
-              leaves_drawn < truth + truth / 20); /* the runs differ */
+              leaves_drawn < truth + truth / 20); /* not equal, because the two
+                                                   * views join leaves into
+                                                   * different runs */
         vst__view_close(fresh);
     }
     followed->window_words_max = words_max;

@@ -1,5 +1,5 @@
-/* The index as a file: when it is used again, when it is noticed that it cannot
- * be, and that no index, whoever wrote it, does harm. */
+/* The index as a file: when the file is reused, when a view notices that it
+ * cannot reuse the file, and that an index with any contents does no harm. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ static void write_trace(char *to, uint64_t seed)
     builder_free(&b);
 }
 
-/* Whether the index had to be built; -1: it cannot be opened. */
+/* Returns whether the index had to be built; -1: the file cannot be opened. */
 static int open_and_ask(const char *file, const vst_view_options *options,
                         bool *in_memory)
 {
@@ -172,7 +172,7 @@ static void no_flipped_bit_goes_unnoticed(void)
     free(bytes);
 }
 
-/* The sums are right, the numbers are not. */
+/* Index files with a correct checksum but wrong numbers. */
 static void an_index_made_to_do_harm_does_none(void)
 {
     size_t size, tries = 2000 / check_step(10, 50);
@@ -186,7 +186,7 @@ static void an_index_made_to_do_harm_does_none(void)
         memcpy(copy, bytes, size);
         tables = (size_t)header->blocks.offset;
         for (int j = 0; j < 3; j++) {
-            /* Half of them in the header and the tables. */
+            /* Half of the changes are in the header and the tables. */
             size_t at = random_number(&random) % 2
                             ? tables + random_number(&random) % (size - tables)
                             : random_number(&random) % size;
@@ -206,7 +206,7 @@ static void an_index_made_to_do_harm_does_none(void)
     unlink(index_path);
 }
 
-/* Somebody's `> t.vst.view`, while a viewer shows it. */
+/* A shell's `> t.vst.view` empties the index while a viewer uses it. */
 static void an_index_that_is_cut_while_it_is_used_answers_on(void)
 {
     vst_view_range range = {.pixels = 100};
@@ -218,7 +218,7 @@ static void an_index_that_is_cut_while_it_is_used_answers_on(void)
     if (!CHECK_INT(vst__view_open(path, NULL, &view, NULL), VST_OK))
         return;
     vst__view_get_info(view, &info);
-    view->window_words_max = 1; /* from the index, not from the records */
+    view->window_words_max = 1; /* read from the index, not from the records */
     range.from_ns = info.start_ns;
     range.to_ns = info.end_ns;
     CHECK_INT(vst__view_window(view, &range, &before, &count, NULL), VST_OK);
@@ -233,7 +233,7 @@ static void an_index_that_is_cut_while_it_is_used_answers_on(void)
     CHECK_INT(open_and_ask(path, NULL, NULL), 1);
 }
 
-/* Nobody takes memory for what a file only says it is: this one is a hole. */
+/* The file claims a huge size (a hole): the view allocates no memory for it. */
 static void an_index_larger_than_any_of_this_trace_is_built_again(void)
 {
     size_t size;
@@ -298,7 +298,7 @@ static void a_build_can_be_stopped_and_leaves_nothing(void)
     vst_error error;
     vst_status status = vst__view_open(path, &options, &view, &error);
 
-    /* It may be done before anybody asks. */
+    /* The index may be complete before the callback is called. */
     if (status == VST_OK) {
         CHECK_INT(calls, 0);
         vst__view_close(view);

@@ -1,5 +1,5 @@
 /* A span that BEGIN opened and that ends off the stack is shown there alone,
- * also by questions about a time at which it was still open. */
+ * also in answers about a time at which it was still open. */
 #include <unistd.h>
 
 #include "check.h"
@@ -7,7 +7,7 @@
 #include "view_random.h"
 
 enum { SPAN = 1, OUTER, INNER, LEAF };
-enum { CHUNKS = 12, CALLS = 1500 /* of a chunk */ };
+enum { CHUNKS = 12, CALLS = 1500 /* records in a chunk */ };
 
 static char path[64], index_path[80];
 
@@ -62,7 +62,7 @@ static void close_view(vst_view *view)
     unlink(index_path);
 }
 
-/* The first tenth, at whose end SPAN is open. */
+/* Returns the first tenth; SPAN is open at its end. */
 static vst_view_range beginning(const vst_view *view)
 {
     int64_t start_ns = view->info.start_ns;
@@ -87,7 +87,7 @@ static void a_window_draws_it_in_its_lane_alone(void)
     if (CHECK_INT(head->rows, 4)) {
         CHECK_INT(rows[0].depth, 0); /* OUTER */
         CHECK_INT(rows[1].depth, 1); /* INNER */
-        CHECK_INT(rows[2].depth, 3); /* LEAF: SPAN was between them */
+        CHECK_INT(rows[2].depth, 3); /* LEAF: SPAN was between INNER and LEAF */
         CHECK_INT(rows[3].depth, 4); /* SPAN, behind the rows of the stack */
     }
     free(bytes);

@@ -1,5 +1,5 @@
-/* The builder of trace_builder.h. It ends the program where it runs out of
- * memory or files: a test cannot go on then. */
+/* See trace_builder.h. The builder ends the program if it runs out of memory or
+ * files, because a test cannot continue then. */
 #include "trace_builder.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void die(const char *what)
     exit(2);
 }
 
-/* More zeros at the end of the file. */
+/* Appends zeros to the file. */
 static void extend(builder *b, size_t count)
 {
     b->bytes = realloc(b->bytes, b->size + count);
@@ -221,8 +221,9 @@ void builder_window(builder *b, unsigned number, vst_ticks first,
         "", "");
 }
 
-/* A bounded file whose first run was dropped and whose third slot is being
- * emptied: checkpoints, and definitions that lie before older ones. */
+/* Builds a bounded file whose first run was dropped and whose third slot is
+ * being emptied: with checkpoints, and with new definitions in front of old
+ * ones. */
 void builder_bounded(builder *b)
 {
     builder_init(b);

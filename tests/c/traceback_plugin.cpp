@@ -27,13 +27,13 @@ through(Box<int> &box, int (*back)(void *), void *ctx)
 extern "C" __attribute__((visibility("default"))) int
 plugin_enter(int (*back)(void *), void *ctx)
 {
-    demo::Box<int> *box = new demo::Box<int>{1}; // by the runtime of C++
+    demo::Box<int> *box = new demo::Box<int>{1}; // allocated by the C++ runtime
     int result = through(*box, back, ctx);       // the line of the entry
     delete box;
     return result;
 }
 
-// A function of the program, if it has one; called while the library is loaded.
+// A function that the program may define; called while the library is loaded.
 extern "C" __attribute__((weak)) void plugin_constructs(void);
 
 __attribute__((constructor)) static void construct(void)

@@ -1,4 +1,4 @@
-/* The oracle of view_oracle.h. */
+/* See view_oracle.h. */
 #include "view_oracle.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
         uint32_t lane = 0;
         while (lane < thread->off_stack && thread->lanes[lane] > span->start_ns)
             lane++;
-        if (lane == 64) { /* it is drawn behind what is in the last one */
+        if (lane == 64) { /* drawn behind the last span of the last lane */
             lane = 63;
             spans->span.start_ns = thread->lanes[lane];
             if (span->end_ns < thread->lanes[lane])
@@ -98,8 +98,8 @@ static int by_start(const void *a, const void *b)
         return x->span.flags & VST_SPAN_ASYNC ? 1 : -1;
     if (x->row != y->row)
         return x->row < y->row ? -1 : 1;
-    /* A lane has them as they came. So has a depth of the stack, but there the
-     * test does not take replay's word for it. */
+    /* Spans off the stack are in replay's order. At a depth of the stack, this
+     * test sorts spans itself instead of trusting replay's order. */
     if (!(x->span.flags & VST_SPAN_ASYNC) &&
         x->span.start_ns != y->span.start_ns)
         return x->span.start_ns < y->span.start_ns ? -1 : 1;
@@ -219,7 +219,8 @@ vst_status oracle_window(oracle *view, const vst_view_range *range,
     return vst_error_set(error, status, 0, 0);
 }
 
-/* The last one: behind a span of no width another may begin in its place. */
+/* Returns the last span at this time: a span may begin where a span of no width
+ * lies. */
 static const oracle_span *find_at(const oracle_thread *thread, uint32_t depth,
                                   int64_t time_ns)
 {
@@ -234,7 +235,7 @@ static const oracle_span *find_at(const oracle_thread *thread, uint32_t depth,
     return found;
 }
 
-/* The last of a row that has room for a span. */
+/* Returns the last span of a row that has room for another span. */
 static const oracle_span *find_around(const oracle_thread *thread, uint32_t row,
                                       const vst_span *span)
 {
@@ -370,7 +371,7 @@ static int64_t clipped(const vst_span *span, int64_t from, int64_t to)
     return end > start ? end - start : 0;
 }
 
-/* The row of a span, and those of all that it was called by; -1: no memory. */
+/* Returns the row of a span, and the rows of all its callers; -1: no memory. */
 static int64_t row_of(oracle *view, const oracle_span *one,
                       const oracle_span **by_serial, vst__map64 *rows_of,
                       vst_view_flame_row **rows, size_t *count,

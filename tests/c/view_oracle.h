@@ -9,15 +9,16 @@
 
 typedef struct oracle_span {
     vst_span span;    /* without args */
-    uint64_t args_at; /* in the oracle's text */
-    uint64_t order;   /* in which replay gave it */
-    uint32_t row;     /* depth; spans off the stack come behind all depths */
+    uint64_t args_at; /* index in the oracle's text */
+    uint64_t order;   /* the order in which replay gave the spans */
+    uint32_t row;     /* depth; spans off the stack have the rows behind all
+                       * depths */
 } oracle_span;
 
 typedef struct oracle_thread {
     uint32_t number, levels, off_stack;
     int64_t lanes[64];
-    oracle_span *spans; /* by row, then start */
+    oracle_span *spans; /* sorted by row, then by start */
     size_t count, capacity;
     int64_t start_ns, end_ns;
 } oracle_thread;

@@ -1,4 +1,4 @@
-/* The traces of view_random.h. */
+/* See view_random.h. */
 #include "view_random.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IDS = 12, STACK_MAX = 60, WORDS_MOST = 40 /* of one record */ };
+enum { IDS = 12, STACK_MAX = 60, WORDS_MOST = 40 /* words of one record */ };
 
 typedef struct thread_state {
     unsigned number;
@@ -29,7 +29,7 @@ static unsigned below(view_random *random, unsigned limit)
     return (unsigned)(random_number(random) >> 20) % limit;
 }
 
-/* Mostly short, now and then long, sometimes none at all. */
+/* Returns a time: mostly short, sometimes long, sometimes 0. */
 static uint32_t some_time(view_random *random, thread_state *thread)
 {
     unsigned dice = below(random, 1000);
@@ -137,7 +137,7 @@ static void odd_record(builder *b, view_random *random, thread_state *thread)
         words[1] = 1;
         builder_escape(b, VST_ESCAPE_END, delta, words, 2);
         break;
-    default: /* leaves what was not entered, or not last */
+    default: /* leaves a function that was not entered, or not entered last */
         builder_word(b, vst_word(VST_RAISE, some_id(random), delta));
         break;
     }
