@@ -1,7 +1,7 @@
 /* See lock_holds.h. A lock is held from the end of the call that takes the lock
- * to the next release on the same thread, or until the caller's caller ends:
- * then somebody else releases. Spans come in the order of their ends, so the
- * callers of such a call are known later. One thread at a time. */
+ * to the next release on the same thread, before the caller's caller ends.
+ * Spans come in the order of their ends, so the callers of such a call are
+ * known later. One thread at a time. */
 #include "tables/lock_holds.h"
 
 #include <stdlib.h>
@@ -120,23 +120,22 @@ static bool holds_keep_hold(vst__lock_holds *all, const vst__lock_hold *hold)
     return true;
 }
 
-/* Ends the call at `at`. `end_ns`: the end of the hold, if no release was seen.
- */
-static bool holds_close(vst__lock_holds *all, size_t at, int64_t end_ns)
+/* Ends the call at `at`. A lock that its thread has not released is a signal
+ * for others, or released by C code later: such a hold is dropped. */
+static bool holds_close(vst__lock_holds *all, size_t at)
 {
     struct vst__lock_call call = all->open[at];
 
     memmove(&all->open[at], &all->open[at + 1],
             (--all->open_count - at) * sizeof call);
-    if (call.is_held)
-        call.hold.end_ns = end_ns;
     if (call.wait.caller != 0 && call.wait.caller <= all->max &&
         all->roles[call.wait.caller] == ROLE_IDLES)
         return true;
     call.hold.caller = call.wait.caller;
     call.hold.outer = call.wait.outer;
     holds_thin_out(all);
-    return holds_keep_wait(all, &call.wait) && holds_keep_hold(all, &call.hold);
+    return holds_keep_wait(all, &call.wait) &&
+           (call.is_held || holds_keep_hold(all, &call.hold));
 }
 
 /* ---- spans --------------------------------------------------------------- */
@@ -154,7 +153,7 @@ static bool holds_look_at(vst__lock_holds *all, const vst_span *span)
             if (call->wait.caller == 0)
                 call->wait.caller = span->id;
             call->wait.outer = span->id;
-            if (!holds_close(all, i, span->end_ns))
+            if (!holds_close(all, i))
                 return false;
         } else if (span->depth + 1 == call->depth) {
             if (call->wait.caller == 0)
@@ -182,8 +181,7 @@ static bool holds_take(vst__lock_holds *all, const vst_span *span)
 {
     int64_t waiting = vst_span_waiting(span);
 
-    if (all->open_count == VST_LOCKS_OPEN &&
-        !holds_close(all, 0, span->start_ns))
+    if (all->open_count == VST_LOCKS_OPEN && !holds_close(all, 0))
         return false;
     all->open[all->open_count++] = (struct vst__lock_call){
         .depth = span->depth,
@@ -206,8 +204,7 @@ bool vst__lock_holds_end(vst__lock_holds *all)
     bool is_kept = true;
 
     while (all->open_count != 0 && is_kept)
-        is_kept = holds_close(all, all->open_count - 1,
-                              all->open[all->open_count - 1].hold.start_ns);
+        is_kept = holds_close(all, all->open_count - 1);
     return is_kept;
 }
 

@@ -72,6 +72,23 @@ static int64_t overlap(const vst__lock_hold *hold, const vst__lock_wait *wait)
     return to > from ? to - from : 0;
 }
 
+/* Returns how long other threads held locks during the wait that they took in
+ * the function that took the lock of `like`. */
+static int64_t held_by(const vst__lock_holds *all, size_t end,
+                       const vst__lock_wait *wait, const vst__lock_hold *like)
+{
+    int64_t ns = 0;
+
+    for (size_t i = end; i != 0 && end - i < LOOK_BACK; i--) {
+        const vst__lock_hold *hold = &all->holds[i - 1];
+
+        if (hold->thread != wait->thread && hold->caller == like->caller &&
+            hold->outer == like->outer)
+            ns += overlap(hold, wait);
+    }
+    return ns;
+}
+
 /* Returns the holder to which a wait is ascribed, or NULL. Holders in the
  * waiting function hold the lock one after the other, so their times are added
  * up. */
@@ -106,7 +123,8 @@ static const vst__lock_hold *find_holder(const vst__lock_holds *all,
     from = from < wait->start_ns ? wait->start_ns : from;
     if (same_ns * COVERED >= wait->end_ns - from)
         return same;
-    return other_ns * COVERED >= wait->end_ns - wait->start_ns ? other : NULL;
+    other_ns = other != NULL ? held_by(all, end, wait, other) : 0;
+    return other_ns * COVERED >= wait->end_ns - from ? other : NULL;
 }
 
 static bool is_row_of(const lock_row *row, const vst__lock_wait *wait,

@@ -272,12 +272,16 @@ static bool collector_holds(void)
     PyObject *gc = PyImport_ImportModule("gc");
 
     state->young_count = NULL;
+    state->survivors = NULL;
     for (size_t i = 0; i < 3 && state->young_count == NULL; i++) {
         char *at = (char *)collector->generations + places[i];
         char *count = at + VPY_GENERATION_COUNT;
         if (are_numbers(gc, "get_threshold", at + VPY_GENERATION_THRESHOLD) &&
             are_numbers(gc, "get_count", count) && switch_is_known(collector))
             state->young_count = (int *)(void *)count;
+        /* Where the generations have moved, so have the fields behind. */
+        if (state->young_count != NULL && places[i] == 0)
+            state->survivors = &collector->long_lived_total;
     }
     Py_XDECREF(gc);
     PyErr_Clear();

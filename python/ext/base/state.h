@@ -61,6 +61,8 @@ struct vpy_inside_state {
     /* The collector's count of objects made since the last collection, in the
      * main interpreter; NULL: we do not know where it is. */
     int *young_count;
+    /* The number of objects that the last full collection left, likewise. */
+    const Py_ssize_t *survivors;
     Py_ssize_t code_extra_index;
     uintptr_t stack_end; /* end of the calling thread's C stack; used during the
                           * checks */

@@ -3,10 +3,13 @@
  * collects. */
 #include "program/program.h"
 
+#include "base/inside.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
 
 #include <stdio.h>
+
+enum { FULL = 2 }; /* the generation of a full collection */
 
 static struct vpy_gc_state *const state = &vpy_program.gc;
 
@@ -19,6 +22,24 @@ static long long gc_counted(PyObject *info, const char *key)
     Py_XDECREF(value);
     PyErr_Clear();
     return number;
+}
+
+/* Writes what a collection freed; of a full one also how many objects it looked
+ * at, if we know where the collector counts those that stay. */
+static int gc_describe_end(PyObject *info, char *text, size_t room)
+{
+    const Py_ssize_t *survivors = vpy_base.inside.survivors;
+    long long collected = gc_counted(info, "collected");
+    int length =
+        snprintf(text, room, "\"collected\": %lld, \"uncollectable\": %lld",
+                 collected, gc_counted(info, "uncollectable"));
+
+    if (survivors != NULL && collected >= 0 &&
+        gc_counted(info, "generation") == FULL)
+        length +=
+            snprintf(text + length, room - (size_t)length,
+                     ", \"examined\": %lld", (long long)*survivors + collected);
+    return length;
 }
 
 static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
@@ -41,10 +62,7 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
         vst_record_args(text, (size_t)length);
     } else if (state->begun_in == vpy_generation_now()) {
         /* The condition is false after a fork inside the collection. */
-        length = snprintf(text, sizeof text,
-                          "\"collected\": %lld, \"uncollectable\": %lld",
-                          gc_counted(args[1], "collected"),
-                          gc_counted(args[1], "uncollectable"));
+        length = gc_describe_end(args[1], text, sizeof text);
         vst_record_args(text, (size_t)length);
         vst_record(VST_EXIT, state->id);
     }

@@ -9,7 +9,7 @@ import os
 import sys
 
 from vestige.base.failure import Failure
-from vestige.recording.option_table import NAMES, Option
+from vestige.recording.option_table import NAMES, WAITS, Option
 from vestige.recording.option_table import OPTIONS as OPTIONS_OF_RECORDING
 
 from .recording_options import words
@@ -97,7 +97,7 @@ def _check(path: str, key: str, option: Option, value: Any) -> None:
         if not isinstance(value, bool):
             raise Failure(f"{path}: [tool.vestige]: {key} is true or false, not {value!r}", code=2)
         return
-    takes_list = option.kind is NAMES
+    takes_list = option.kind in (NAMES, WAITS)
     values = value if isinstance(value, list) and takes_list else [value]
     if not all(type(one) in (str, int) for one in values):
         what = "a text, or a list of texts" if takes_list else "a text or a number"

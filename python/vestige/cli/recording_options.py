@@ -5,7 +5,7 @@ process, so it loads nothing.
 
 from __future__ import annotations
 
-from vestige.recording.option_table import DEPTH, GROUPS, KEYWORDS, NAMES, SNAPSHOTS, Option
+from vestige.recording.option_table import DEPTH, GROUPS, KEYWORDS, NAMES, SNAPSHOTS, WAITS, Option
 from vestige.recording.options import check_together
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def _add(parser: Parser, title: str, option: Option) -> None:
         how["action"] = "store_false" if option.turns_off else "store_true"
     else:
         how |= {"metavar": option.metavar, "default": option.default}
-        if option.kind is NAMES:
+        if option.kind in (NAMES, WAITS):
             how["action"] = "append"
         elif option.kind in (DEPTH, SNAPSHOTS):
             how["type"] = int

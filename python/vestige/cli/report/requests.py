@@ -56,6 +56,26 @@ class Site:
         self.total_ns = self.outside_ns = 0
 
 
+RECEIVES = ("recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg", "recvmsg_into", "read")
+SENDS = ("send", "sendall", "sendmsg", "sendto", "write")
+
+
+def _serves(node: Node) -> bool:
+    """Returns whether a loop receives from sockets first and sends then, as servers do. Calls inside are in the order
+    in which they began.
+    """
+    received = False
+    work = list(reversed(list(node.children.values())))
+    while work:
+        at = work.pop()
+        name = plain_name(at.name) if at.kind == NATIVE and "ocket" in at.name else ""
+        if name in SENDS:
+            return received
+        received |= name in RECEIVES
+        work.extend(reversed(list(at.children.values())))
+    return False
+
+
 def _sites(evidence: Evidence) -> list[Site]:
     """Returns the functions with such loops. The calls of one loop body are added up."""
     places = evidence.places
@@ -77,7 +97,8 @@ def _sites(evidence: Evidence) -> list[Site]:
         site.calls.append(at)
         site.total_ns += node.total_ns
         site.outside_ns += outside[at]
-    return sorted(sites.values(), key=lambda site: -site.total_ns)
+    found = [site for site in sites.values() if not _serves(places.nodes[site.at])]
+    return sorted(found, key=lambda site: -site.total_ns)
 
 
 def many_requests(evidence: Evidence) -> list[Finding]:

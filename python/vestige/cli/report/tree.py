@@ -186,7 +186,7 @@ def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> li
     while work:
         child = work.pop()
         branch = id(child) in branches
-        if child.waits_for == SPIN and libraries and node.shown:
+        if libraries and node.shown and _is_look(child, node):
             line.spun_ns += 0 if node.waits_for == SPIN else child.total_ns
             line.hidden += 1
         elif child.shown == node.shown and node.shown and not branch:
@@ -203,6 +203,15 @@ def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> li
         else:
             found[child.shown] = copy_node(child)
     return list(found.values())
+
+
+LOOK_NS = 100_000  # a single look of a loop that spins takes less
+
+
+def _is_look(child: Node, node: Node) -> bool:
+    """Whether a call is one of the looks of a loop that spins, rather than the loop."""
+    is_short = child.total_ns < LOOK_NS * max(child.calls, 1)
+    return child.waits_for == SPIN and (is_short or node.waits_for == SPIN)
 
 
 def _without_plumbing(lines: list[Line]) -> list[Line]:

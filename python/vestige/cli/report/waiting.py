@@ -6,7 +6,7 @@ from vestige.base.quantities import duration, plural
 from vestige.reading.kinds import NATIVE
 from vestige.reading.labels import plain_name
 from vestige.reading.libraries import OWN
-from vestige.reading.waits import CHILD, KINDS, LOCK
+from vestige.reading.waits import CHILD, IO, KINDS, LOCK
 
 from .findings import Finding, heaviest, place, waits
 from .requests import WAITS_FOR_EVENTS
@@ -182,8 +182,9 @@ UNKNOWN = "something that the trace does not name"
 class Wait:
     """The calls in which one function waits in another."""
 
-    def __init__(self, caller: Node, name: str, kind: str) -> None:
-        self.caller, self.name, self.kind = caller, name, kind
+    def __init__(self, caller: Node, node: Node, kind: str) -> None:
+        self.caller, self.name, self.kind = caller, node.name, kind
+        self.is_around = not node.only_waits and bool(node.waits_for)  # an event loop: calls run inside
         self.ns = self.calls = 0
         self.first_ns = 0  # time in threads that the program did not start
 
@@ -219,16 +220,22 @@ def _waits(evidence: Evidence) -> tuple[dict[tuple[str, str], Wait], int, int]:
             unknown += ns
         if not ns:
             continue
-        is_here = kind == CHILD and evidence.data.traces > 1  # the traces include the child
-        if told[at] or places.importing[at] or is_here:
+        if kind == CHILD and evidence.data.traces > 1:
+            continue  # the child is here, too: what it did counts
+        if told[at] or places.importing[at]:
             explained += ns
             continue
         caller = places.caller(at)
-        wait = found.setdefault((caller.shown, node.name), Wait(caller, node.name, kind))
+        wait = found.setdefault((caller.shown, node.name), Wait(caller, node, kind))
         wait.ns += ns
         wait.calls += node.calls or 1
         wait.first_ns += 0 if places.started[at] else ns
     return found, explained, unknown
+
+
+def _is_for_events(wait: Wait) -> bool:
+    """Returns whether an event loop or a server waits for the next event, because there is nothing to do."""
+    return wait.kind == IO and (plain_name(wait.name) in WAITS_FOR_EVENTS or wait.is_around)
 
 
 def _choose(waits_found: dict[tuple[str, str], Wait], idle: int) -> Wait:
@@ -253,10 +260,10 @@ ALONE = 1.2
 
 
 def _is_asked_for(wait: Wait, found: dict[tuple[str, str], Wait], idle: int) -> bool:
-    """Whether the program chose to wait. Event loops, servers and workers wait until there is something to do, and
-    several threads that sleep or read wait at the same time, as they should.
+    """Whether the program chose to wait. Workers wait until there is something to do, and several threads that sleep or
+    read wait at the same time, as they should.
     """
-    if wait.kind == LOCK or plain_name(wait.name) in WAITS_FOR_EVENTS:
+    if wait.kind == LOCK:
         return False
     in_threads = sum(each.ns - each.first_ns for each in found.values() if each.kind != LOCK)
     return wait.first_ns >= WAITING_SHARE * idle or in_threads <= ALONE * idle
@@ -267,6 +274,8 @@ def waiting(evidence: Evidence) -> Finding | None:
     without the waits of servers and workers.
     """
     found, explained, unknown = _waits(evidence)
+    events = [key for key, wait in found.items() if _is_for_events(wait)]
+    explained += sum(found.pop(key).ns for key in events)
     # Waiting for a processor is not the program's own waiting.
     busy_ns = evidence.busy_ns
     worked = max(evidence.worked_ns - unknown, 0)
