@@ -186,18 +186,18 @@ def test_every_output_says_which_estimates_were_reduced(server):
     assert 600 * MS < by_name["f4"]["total_ns"] <= by_name["f3"]["total_ns"] == 999 * MS - 1000
     table = list(csv.DictReader(io.StringIO(command("report", "--format", "csv", str(server)))))
     assert [row["function"][-2:] for row in table if row["estimate_reduced"] == "True"] == ["f4"]
-    line = "estimates reduced to the time that their threads had: a.py(1): f4"
+    line = "estimates reduced to the time that their threads had: a.py:1: f4"
     assert line in command("report", str(server))
     compared = command("diff", str(server), str(server))
     assert compared.count(line) == 2
     assert ", estimated" in compared
     sides = json.loads(command("diff", "--format", "json", str(server), str(server)))
-    assert sides["after"][0]["reduced_estimates"] == ["a.py(1): f4"]
+    assert sides["after"][0]["reduced_estimates"] == ["a.py:1: f4"]
 
 
 def test_agents_are_told_which_estimates_were_reduced(server):
     place = Folder(str(server.parent))
-    assert "estimates reduced to the time that their threads had: a.py(1): f4" in functions(place, "", "self", "", 900)
+    assert "estimates reduced to the time that their threads had: a.py:1: f4" in functions(place, "", "self", "", 900)
     assert "budget 3% of the CPU time" in functions(place, "", "self", "", 900)
     assert "server.vst: estimates reduced" in compare(place, "server.vst", "server.vst", 900)
 

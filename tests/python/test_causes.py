@@ -83,7 +83,7 @@ def test_a_pause_after_each_of_several_failures_is_a_retry(tmp_path, count, paus
 
 def test_a_retry_names_what_failed_and_is_not_told_as_waiting_again(tmp_path):
     (told,) = found(tmp_path, tries(6, 6, 150 * MS), entries=[MAIN, STEP, SLEEP])
-    assert told.kind == "retry" and "app.py(9): step" in told.text and told.numbers["failed"] == 6
+    assert told.kind == "retry" and "app.py:9: step" in told.text and told.numbers["failed"] == 6
 
 
 def test_a_library_that_catches_its_own_exceptions_does_not_retry(tmp_path):

@@ -110,7 +110,7 @@ def run_of(*functions, ns=1_000_000_000):
     run = Run([types.SimpleNamespace(facts=facts, path="t.vst")])
     for name, calls, each, error in functions:
         key = (1, "work.py", name, 0)
-        run.names[key] = f"work.py(1): {name}"
+        run.names[key] = f"work.py:1: {name}"
         known = error if calls > 1 else None
         row = {"calls": calls, "outer_calls": calls}
         for part in ("self", "total"):

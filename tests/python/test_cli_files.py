@@ -191,7 +191,7 @@ def test_report_lists_functions_by_their_own_time(traced):
     traced.trace("spin.py")
     lines = traced.vestige("report", "t.vst", "-n", "2").stdout.splitlines()
     assert lines[1].split() == ["calls", "self", "%", "total", "function"]
-    assert lines[2].endswith("spin.py(1): spin")
+    assert lines[2].endswith("spin.py:1: spin")
     assert lines[2].split()[0] == "1"
     assert lines[4].endswith("more functions")
     assert len(lines) == 5
@@ -234,7 +234,7 @@ def test_names_that_the_terminal_cannot_show_do_not_matter(workplace):
     for encoding in ("ascii", "latin-1", "utf-8"):
         result = workplace.vestige("report", "t.vst", env={**os.environ, "PYTHONIOENCODING": encoding}, text=False)
         assert result.returncode == 0
-        assert b"names.py(1): gr" in result.stdout
+        assert b"names.py:1: gr" in result.stdout
 
 
 # ---- the command itself ------------------------------------------------

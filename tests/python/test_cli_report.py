@@ -163,16 +163,16 @@ def test_other_threads_are_listed_by_their_work_the_busiest_first():
 
 def test_the_end_of_a_run_folds_libraries_and_recursion(traced):
     text = traced.said.stderr
-    (outer,) = [line for line in text.splitlines() if "lib.py(1): outer" in line]
-    assert outer.endswith("lib.py(1): outer  [2 frames hidden]")
+    (outer,) = [line for line in text.splitlines() if "lib.py:1: outer" in line]
+    assert outer.endswith("lib.py:1: outer  [2 frames hidden]")
     assert "inner" not in text
     (recurse,) = [line for line in text.splitlines() if "recurse" in line]
-    assert recurse.endswith("work.py(14): recurse  [recursive]")
+    assert recurse.endswith("work.py:14: recurse  [recursive]")
     tree = names(text)
     depths = {name: depth for depth, name in tree}
-    assert depths["work.py(11): callback"] == depths["site-packages/lib.py(1): outer"] + 1
-    assert depths["work.py(1): <module>"] == 0
-    assert depths["work.py(21): main"] == 1
+    assert depths["work.py:11: callback"] == depths["site-packages/lib.py:1: outer"] + 1
+    assert depths["work.py:1: <module>"] == 0
+    assert depths["work.py:21: main"] == 1
 
 
 # ---- views ----------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_functions_are_listed_by_their_own_time(report):
     lines = report("t.vst", "-n", "10").splitlines()
     lines = lines[lines.index(next(line for line in lines if line.endswith("  function"))) - 1 :]
     assert lines[1].split() == ["calls", "self", "%", "total", "function"]
-    (spin,) = [line for line in lines if line.endswith("work.py(5): spin")]
+    (spin,) = [line for line in lines if line.endswith("work.py:5: spin")]
     assert spin.split()[0] == "3"
     rows = json.loads(report("t.vst", "--format", "json"))["functions"]
     assert [row["self_ns"] for row in rows] == sorted((row["self_ns"] for row in rows), reverse=True)
@@ -192,9 +192,9 @@ def test_functions_are_listed_by_their_own_time(report):
 
 def test_a_tree_shows_who_called_whom(report):
     tree = names(report("t.vst", "--tree"))
-    assert tree[0] == (0, "work.py(1): <module>") and (1, "work.py(21): main") in tree
+    assert tree[0] == (0, "work.py:1: <module>") and (1, "work.py:21: main") in tree
     everything = names(report("t.vst", "--tree", "--all", "--min", "0", "-n", "1000"))
-    assert {name for _, name in everything} >= {"site-packages/lib.py(2): middle", "site-packages/lib.py(3): inner"}
+    assert {name for _, name in everything} >= {"site-packages/lib.py:2: middle", "site-packages/lib.py:3: inner"}
     assert len(everything) > len(tree)
     assert len(names(report("t.vst", "--tree", "-n", "3"))) == 3
 
@@ -253,7 +253,8 @@ def test_the_tree_for_programs_adds_up(report):
         calls[row["function"]] -= row["calls"]
     assert not any(own.values()) and not any(calls.values())
     totals = sorted(vestige.Trace("t.vst").totals(all_windows=True))
-    assert totals == sorted((row["function"], row["calls"], row["self_ns"], row["total_ns"]) for row in flat)
+    shown = [(re.sub(r"\((\d+)\): ", r":\1: ", name), *times) for name, *times in totals]
+    assert sorted(shown) == sorted((row["function"], row["calls"], row["self_ns"], row["total_ns"]) for row in flat)
 
 
 # ---- what is chosen -----------------------------------------------------------------
@@ -266,15 +267,15 @@ def functions(text):
 def test_what_is_left_out_counts_for_its_caller(report):
     every = functions(report("t.vst", "--format", "json"))
     some = functions(report("t.vst", "--format", "json", "--exclude", "spin"))
-    assert set(every) - set(some) == {"work.py(5): spin"}
+    assert set(every) - set(some) == {"work.py:5: spin"}
     assert sum(row["self_ns"] for row in some.values()) == sum(row["self_ns"] for row in every.values())
-    callback = "work.py(11): callback"
+    callback = "work.py:11: callback"
     assert some[callback]["self_ns"] == some[callback]["total_ns"] == every[callback]["total_ns"]
     mine = functions(report("t.vst", "--format", "json", "--include", "work.py"))
-    assert {name.partition("(")[0] for name in mine} == {"work.py"}
+    assert {name.partition(":")[0] for name in mine} == {"work.py"}
     tree = json.loads(report("t.vst", "--tree", "--format", "json", "--exclude", "*/site-packages/*"))["tree"]
     (row,) = [row for row in tree if row["function"] == callback]
-    assert tree[row["parent"]]["function"] == "work.py(21): main"
+    assert tree[row["parent"]]["function"] == "work.py:21: main"
 
 
 def test_a_thread_is_chosen_by_name_pattern_or_id(report):
@@ -410,8 +411,8 @@ def test_memory_by_function(workplace):
     text = workplace.vestige("report", "calls.vst", "--memory").stdout
     assert re.search(r"^peak 11\.\d MiB, in all ", text, re.MULTILINE)
     rows = functions(workplace.vestige("report", "calls.vst", "--memory", "--format", "json").stdout)
-    assert rows["hold.py(3): hold"]["self_bytes"] >= 12_000_000
-    assert rows["hold.py(5): main"]["total_bytes"] >= 12_000_000 > rows["hold.py(5): main"]["self_bytes"]
+    assert rows["hold.py:3: hold"]["self_bytes"] >= 12_000_000
+    assert rows["hold.py:5: main"]["total_bytes"] >= 12_000_000 > rows["hold.py:5: main"]["self_bytes"]
 
 
 @pytest.mark.parametrize("words", [[], ["--memory"], ["-n", "3"], ["--format", "json"], ["--format", "csv", "-n", "7"]])

@@ -350,7 +350,7 @@ def test_the_report_is_on_stderr_and_its_last_line_says_what_to_do_next(workplac
     assert (result.stdout, result.returncode) == ("out\n", 0)
     lines = result.stderr.splitlines()
     assert lines[0].endswith("calls, 1 thread")
-    assert any("work.py(1): work" in line for line in lines)
+    assert any("work.py:1: work" in line for line in lines)
     assert all(len(line) <= 80 for line in lines[:-1])
     command = lines[-1].partition("#")[0]
     assert command.strip() == "vestige export 'a trace.vst' -o 'a trace.json.gz'"

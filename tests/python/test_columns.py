@@ -209,6 +209,6 @@ def test_max_is_the_longest_call_with_what_it_called(tmp_path):
         said = vestige("report", *files, "--columns", "max", "--sort", "max", "--format", "json")
         return [(row["function"], row["max_ns"]) for row in json.loads(said.out)["functions"]]
 
-    assert longest("a.vst") == [("a.py(1): main", 290), ("a.py(1): f", 210)]
-    assert longest("b.vst") == [("a.py(1): main", 80), ("a.py(1): f", 70)]
+    assert longest("a.vst") == [("a.py:1: main", 290), ("a.py:1: f", 210)]
+    assert longest("b.vst") == [("a.py:1: main", 80), ("a.py:1: f", 70)]
     assert longest("a.vst", "b.vst") == longest("a.vst")

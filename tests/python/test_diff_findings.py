@@ -40,9 +40,9 @@ def test_what_changed_is_told_in_sentences(sides):
     said = vestige("diff", *sides).out
     told = [line for line in said.splitlines() if line.startswith("•")]
     assert len(told) == 3
-    assert "• app.py(9): load takes 4 times as long a call (2.00 ms → 8.00 ms), +240 ms." in told
-    assert "• app.py(3): parse is called 3 times as often (100 → 300 calls), +200 ms." in told
-    assert "• a.py(1): <new & odd> is new: 3 calls, +150 ms." in told
+    assert "• app.py:9: load takes 4 times as long a call (2.00 ms → 8.00 ms), +240 ms." in told
+    assert "• app.py:3: parse is called 3 times as often (100 → 300 calls), +200 ms." in told
+    assert "• a.py:1: <new & odd> is new: 3 calls, +150 ms." in told
 
 
 def test_the_other_way_round_it_got_better(sides):
@@ -55,7 +55,7 @@ def test_the_other_way_round_it_got_better(sides):
 def test_findings_are_in_json_too(sides):
     document = json.loads(vestige("diff", *sides, "--format", "json").out)
     kinds = {finding["where"]["function"]: finding["kind"] for finding in document["findings"]}
-    assert kinds == {"app.py(9): load": "time", "app.py(3): parse": "calls", "a.py(1): <new & odd>": "new"}
+    assert kinds == {"app.py:9: load": "time", "app.py:3: parse": "calls", "a.py:1: <new & odd>": "new"}
     assert all(finding["numbers"]["effect_ns"] > 0 for finding in document["findings"])
 
 
@@ -138,7 +138,7 @@ def test_the_function_around_those_that_are_called_as_often_is_named(tmp_path):
 
     said = vestige("diff", made_with(100), made_with(300)).out
     told = [line for line in said.splitlines() if line.startswith("•")]
-    assert told == ["• app.py(3): parse is called 3 times as often (100 → 300 calls), +200 ms in re.py(9): split."]
+    assert told == ["• app.py:3: parse is called 3 times as often (100 → 300 calls), +200 ms in re.py:9: split."]
 
 
 def test_a_deep_stack_is_drawn(tmp_path):

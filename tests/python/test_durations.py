@@ -165,7 +165,7 @@ def test_calls_of_a_generator_and_a_function_that_calls_itself_count_once(tmp_pa
 
 
 def test_slow_calls_are_a_share_of_the_time_of_their_threads():
-    one = Durations("function", "a.py(1): f", "a.py", 1, "")
+    one = Durations("function", "a.py:1: f", "a.py", 1, "")
     one.add(SimpleNamespace(threads_ns=100, total_ns=40))
     one.add(SimpleNamespace(threads_ns=None, total_ns=40))
     assert one.whole_ns == 140

@@ -341,14 +341,14 @@ def test_the_report_tells_them_by_type_and_place(recorded):
     assert lines[1:5] == [
         "    count  exception, where it was raised, and who caught it",
         "        4  Refused at p.py:8 in refuse",
-        "        3    caught in p.py(10): ask",
+        "        3    caught in p.py:10: ask",
         "        1    not caught",
     ]
     rows = json.loads(recorded.vestige("report", "t.vst", "--exceptions", "--format", "json").stdout)["exceptions"]
     ours = [row for row in rows if row["exception"] == "Refused"]
     assert [(row["raised_in"], row["caught_in"], row["end"], row["count"], row["line"]) for row in ours] == [
-        ("p.py(7): refuse", "p.py(10): ask", "caught", 3, 8),
-        ("p.py(7): refuse", None, "not caught", 1, 8),
+        ("p.py:7: refuse", "p.py:10: ask", "caught", 3, 8),
+        ("p.py:7: refuse", None, "not caught", 1, 8),
     ]
     head = recorded.vestige("report", "t.vst", "--exceptions", "--format", "csv").stdout.splitlines()[0]
     assert head == "exception,file,line,raised_in,caught_in,end,count,library"

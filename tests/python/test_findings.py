@@ -261,7 +261,7 @@ def test_collections_inside_of_imports_are_part_of_these(tmp_path):
     assert [finding.kind for finding in told] == ["imports"]
     path = made(tmp_path, enter(1), enter(8), leave(8, 300_000_000), leave(1, 600_000_000), entries=IMPORTS)
     told = find(evidence(path, start_ns=0, end_ns=1_000_000_000))
-    assert [(finding.kind, finding.where["function"]) for finding in told] == [("garbage collection", "a.py(1): main")]
+    assert [(finding.kind, finding.where["function"]) for finding in told] == [("garbage collection", "a.py:1: main")]
 
 
 def test_a_module_without_a_name_is_not_the_slowest(tmp_path):
@@ -278,9 +278,9 @@ def test_without_a_function_of_the_users_the_nearest_in_python_is_the_place(tmp_
     path = made(tmp_path, *map(enter, (1, 2, 4, 8)), *map(leave, (8, 4, 2, 1)), entries=entries)
     places = evidence(path).places
     at = next(at for at, node in enumerate(places.nodes) if node.name == "Python GC")
-    assert places.caller(at).shown == "text.py(7): match"
+    assert places.caller(at).shown == "text.py:7: match"
     places.own = [-1] * len(places.own)
-    assert places.caller(at).shown == "text.py(7): match"
+    assert places.caller(at).shown == "text.py:7: match"
 
 
 @pytest.mark.parametrize(("busy", "kinds"), [(0, ["waiting"]), (100_000_000, ["waiting"]), (300_000_000, [])])
@@ -394,4 +394,4 @@ def test_the_report_after_a_run_begins_with_findings(tmp_path):
     )
     told = [line for line in run.stderr.splitlines() if "poll" in line]
     assert told[0].startswith("• No thread worked for") and "poll waits in sleep (sleep), 6 calls" in told[0]
-    assert any(line.endswith("poll.py(4): poll") for line in told[1:])  # the tree
+    assert any(line.endswith("poll.py:4: poll") for line in told[1:])  # the tree

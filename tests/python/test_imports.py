@@ -101,7 +101,7 @@ def test_every_way_to_import_gives_a_span_with_the_name_of_the_module(recorded):
 def test_modules_without_code_have_their_names(recorded):
     """A module in a shared library, one in the interpreter, a namespace package."""
     found = imports(recorded)
-    assert found["_multibytecodec"]["first_imported_by"] == "program.py(1): <module>"
+    assert found["_multibytecodec"]["first_imported_by"] == "program.py:1: <module>"
     for name in ("_multibytecodec", "xxsubtype", "namespace"):
         assert found[name]["named"] and found[name]["times"] == 1
     assert not any(name.startswith("(") for name in found)
@@ -174,7 +174,7 @@ def test_who_imported_a_module_first_is_told(recorded):
     found = imports(recorded)
     assert found["by_top"]["first_imported_by"] == "top"
     assert found["broken"]["first_imported_by"] == "broken_parent"
-    assert found["by_name"]["first_imported_by"] == "program.py(1): <module>"
+    assert found["by_name"]["first_imported_by"] == "program.py:1: <module>"
 
 
 def test_the_times_of_modules_are_the_times_of_their_spans(recorded):
@@ -191,11 +191,11 @@ def test_the_tree_folds_the_import_system_away_unless_all_is_asked_for(recorded)
     folded = report(recorded, "--tree", "--min", "0", "-n", "10000")
     assert "import top.middle.leaf" in folded
     assert "_find_and_load" not in folded and "_call_with_frames_removed" not in folded
-    assert "top/middle/leaf.py(1): <module>" not in folded
-    assert "top/middle/leaf.py(1): work" in folded
+    assert "top/middle/leaf.py:1: <module>" not in folded
+    assert "top/middle/leaf.py:1: work" in folded
     whole = report(recorded, "--tree", "--min", "0", "-n", "100000", "--all")
     assert "import top.middle.leaf" in whole
-    assert "_find_and_load_unlocked" in whole and "top/middle/leaf.py(1): <module>" in whole
+    assert "_find_and_load_unlocked" in whole and "top/middle/leaf.py:1: <module>" in whole
 
 
 def test_folding_changes_no_time(recorded):

@@ -119,7 +119,7 @@ def node_of(text, name):
 def test_the_tree_below_a_function_has_all_its_calls_and_names_its_callers(place):
     text = calls.tree(place, "first.vst", "leaf", "", False, 2000)
     assert re.search(r"called from: .*genexpr.* \(20,000 calls, .*other \(1 call, ", text)
-    assert re.search(r" 20,001  n[0-9a-f]{8}  shop.py\(3\): leaf$", text, re.MULTILINE)
+    assert re.search(r" 20,001  n[0-9a-f]{8}  shop.py:3: leaf$", text, re.MULTILINE)
 
 
 AWAITS = """\
@@ -169,9 +169,9 @@ def test_findings_have_a_place_numbers_and_what_to_ask_next(tmp_path):
     recording.record(folder, ["poll.py"], "poll", 600)
     text = causes.findings(folder, "", 1000)
     assert text.startswith("poll.vst: ") and ". [waiting] No thread worked for " in text
-    assert re.search("place: .*function poll.py.2.: poll, file poll.py, line 2", text)
+    assert re.search("place: .*function poll.py:2: poll, file poll.py, line 2", text)
     assert re.search("numbers: .* [mu]?s", text)
-    assert "next: tree(trace='poll.vst', function='poll.py(2): poll') or source(place='poll.py:2')" in text
+    assert "next: tree(trace='poll.vst', function='poll.py:2: poll') or source(place='poll.py:2')" in text
 
 
 POLL = """\
@@ -198,7 +198,7 @@ def test_two_traces_are_compared(place, monkeypatch):
     text = comparing.compare(place, "first.vst", "second.vst", 20_000)
     assert text.startswith("first.vst → second.vst: ")
     assert text.splitlines()[1] == "• leaf is called 4 times as often."
-    assert re.search(r"20,001 → 40,001 .* shop.py\(3\): leaf$", text, re.MULTILINE)
+    assert re.search(r"20,001 → 40,001 .* shop.py:3: leaf$", text, re.MULTILINE)
 
 
 def test_without_a_trace_the_newest_is_meant(place):
@@ -368,7 +368,7 @@ def test_sql_and_ready_questions_are_answered(place):
     assert text == "first.vst\ncalls\n20001"
     assert "leaf" in asking.ask(place, "top-functions", ["first.vst"], {"rows": "50"}, 4000)
     told = asking.ask(place, "growth", ["first.vst", "second.vst"], {"function": "leaf"}, 4000)
-    assert re.search(r"20001 \| 40001 \|.* shop.py\(3\): leaf$", told, re.MULTILINE)
+    assert re.search(r"20001 \| 40001 \|.* shop.py:3: leaf$", told, re.MULTILINE)
     nothing = asking.sql(place, "select name from span where false", [], 500)
     assert nothing == "second.vst\nno rows; the columns are name"
     assert asking.sql(place, "select * from span", [], 100).endswith("a larger max_tokens)")

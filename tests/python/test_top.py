@@ -40,7 +40,7 @@ thread.join()
 """
 WHOLE = ("--last", "1h")
 LOCK = "acquire of _thread.lock"
-IDLE = "program.py(9): idle"
+IDLE = "program.py:9: idle"
 
 
 class Program:
@@ -103,11 +103,11 @@ def test_into_a_pipe_goes_one_table(program):
     assert "records/s · recording costs about" in table
     assert ", by own time" in table
     assert shares(top(program.trace, *WHOLE, "--filter", "idle"), IDLE)[1] > 20
-    own, total = shares(table, "program.py(4): busy")
+    own, total = shares(table, "program.py:4: busy")
     assert 0 <= own <= total <= 100
-    assert "program.py(2): leaf" in table
+    assert "program.py:2: leaf" in table
     # One that calls itself counts once.
-    assert shares(top(program.trace, *WHOLE, "--filter", "deep"), "program.py(7): deep")[1] <= 100
+    assert shares(top(program.trace, *WHOLE, "--filter", "deep"), "program.py:7: deep")[1] <= 100
     assert "Python GC" in table
     assert "2 threads" in table
     assert "the idle one" in table
@@ -125,7 +125,7 @@ def test_functions_are_sorted_by_running_time_where_that_is_recorded(tmp_path):
     for table in (live, top(program.trace, *WHOLE, "--filter", "idle")):
         assert ", by own running time, filter 'idle'; without waiting (" in table
         assert shares(table, IDLE)[1] < 20  # it waits all the time
-    assert shares(top(program.trace, *WHOLE), "program.py(4): busy")[1] > 0
+    assert shares(top(program.trace, *WHOLE), "program.py:4: busy")[1] > 0
     assert ", by total running time" in top(program.trace, *WHOLE, "--sort", "total")
     assert ", by calls" in top(program.trace, *WHOLE, "--sort", "calls")
 
@@ -133,7 +133,7 @@ def test_functions_are_sorted_by_running_time_where_that_is_recorded(tmp_path):
 def test_a_filter_and_an_order_are_options_too(program):
     table = top(program.trace, *WHOLE, "--filter", "LEAF", "--sort", "calls")
     assert "by calls, filter 'LEAF'" in table
-    assert [line for line in table.splitlines() if "program.py(" in line and "%" in line][0].endswith("): leaf")
+    assert [line for line in table.splitlines() if "program.py:" in line and "%" in line][0].endswith(": leaf")
     assert "busy" not in table.partition("threads")[0]
 
 
@@ -141,7 +141,7 @@ def test_a_bounded_recording_is_watched_too(tmp_path):
     program = Program(tmp_path, "--max-size", "1M")
     for _ in range(4):
         program.work()
-    assert "program.py(4): busy" in top(program.process.pid, *WHOLE)
+    assert "program.py:4: busy" in top(program.process.pid, *WHOLE)
     program.end()
     assert "the recording ended" in top(program.trace, *WHOLE)
 
@@ -150,7 +150,7 @@ def test_a_recording_that_ended_shows_its_last_seconds(program):
     program.end()
     table = top(program.trace, *WHOLE)
     assert "the recording ended" in table
-    assert "program.py(2): leaf" in table
+    assert "program.py:2: leaf" in table
 
 
 def test_text_of_a_trace_cannot_command_the_terminal(tmp_path):
@@ -230,7 +230,7 @@ def test_new_work_appears_and_any_size_will_do(program):
     screen.wait_for("by own time")
     screen.press("")
     program.work()
-    screen.wait_for("program.py(4): busy")
+    screen.wait_for("program.py:4: busy")
     for columns, rows in [(30, 10), (5, 2), (1, 1), (300, 5), (100, 40)]:
         screen.resize(columns, rows)
         screen.press("t")
@@ -265,7 +265,7 @@ def test_a_file_that_is_deleted_is_watched_on_and_one_that_is_cut_is_not(program
     held = os.open(program.trace, os.O_RDWR)
     program.trace.unlink()
     screen.wait_for("deleted")
-    assert "program.py(4): busy" in top(program.process.pid, *WHOLE)
+    assert "program.py:4: busy" in top(program.process.pid, *WHOLE)
     os.ftruncate(held, 5000)
     os.close(held)
     seen, code = screen.end()

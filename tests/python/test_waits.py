@@ -170,8 +170,8 @@ def test_the_end_of_a_run_shows_waits_where_they_happen(workplace):
     )
     said = workplace.vestige("run", "-o", "t.vst", "idle.py").stderr
     tree = [line for line in said.splitlines() if re.match(r" *[\d.]+ \w+ +\d+%  ", line)]
-    assert tree[0].endswith("idle.py(1): <module>") and int(tree[0].split()[2].rstrip("%")) > 90
-    assert "idle.py(4): busy" in "".join(tree)
+    assert tree[0].endswith("idle.py:1: <module>") and int(tree[0].split()[2].rstrip("%")) > 90
+    assert "idle.py:4: busy" in "".join(tree)
     workers = re.findall(r"^  Thread-\d .*: worked .*, waited 3\d\d ms, most in sleep$", said, re.MULTILINE)
     assert len(workers) == 3
 

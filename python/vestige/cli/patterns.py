@@ -52,7 +52,7 @@ class Patterns:
 
     def _fits(self, function: Function, pattern: str) -> bool:
         name, file, shown = function.name, function.file, function.shown_file
-        texts = [name, f"{shown}({function.line}): {name}"]
+        texts = [name, f"{shown}:{function.line}: {name}"]
         texts += [file, shown] if "/" in pattern else [file.rpartition("/")[2]]
         if any(text and fnmatchcase(text, pattern) for text in texts):
             self._matched.add(pattern)

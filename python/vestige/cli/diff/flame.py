@@ -82,7 +82,7 @@ def _name(node: Node) -> str:
     """Returns the shown name without the line, which changes when code above it changes."""
     if node.imports or not node.line:
         return node.shown
-    return node.shown.replace(f"({node.line}): ", ": ", 1)
+    return node.shown.replace(f":{node.line}: ", ": ", 1)
 
 
 def _label(name: str) -> str:

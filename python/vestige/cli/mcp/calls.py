@@ -139,7 +139,7 @@ def _below(root: Node, function: str) -> tuple[Node, str]:
                 above[id(child)] = node.shown
                 work.append(child)
     if not callers:
-        raise Failure(f"no function is called {function}; `functions` lists them, as `f`, `Class.f` or `file.py(3): f`")
+        raise Failure(f"no function is called {function}; `functions` lists them, as `f`, `Class.f` or `file.py:3: f`")
     ranked = sorted(callers.items(), key=lambda item: -item[1][1])
     words = [f"{name} ({plural(calls, 'call')}, {duration(ns)})" for name, (calls, ns) in ranked[:CALLERS]]
     more = f", {len(ranked) - CALLERS:,} more" if len(ranked) > CALLERS else ""

@@ -51,7 +51,7 @@ def _find(folder: Folder, trace: str, function: str) -> tuple[str, int]:
     for known in open_source(folder, trace_path).open().functions():
         if known is None or known.kind != PYTHON:
             continue
-        if matches(f"{known.shown_file}({known.line}): {known.name}", known.name, function):
+        if matches(f"{known.shown_file}:{known.line}: {known.name}", known.name, function):
             found[os.path.realpath(known.file), known.line] = known.name
     inside = {place: name for place, name in found.items() if folder.holds(place[0])}
     if not inside:

@@ -42,11 +42,11 @@ TRACE = _text(PATH)
 TRACES = {"anyOf": [_text(PATH), _list("paths of several traces, which are read together")]}
 TWO_TRACES = _list("paths of two traces: before, after", minItems=2, maxItems=2)
 MAX_TOKENS = _whole("length of the answer; its last line says what is missing", LEAST, MOST)
-FUNCTION = _text("only what is below all calls of this function: f, Class.f, file.py(3): f, or import module")
+FUNCTION = _text("only what is below all calls of this function: f, Class.f, file.py:3: f, or import module")
 NODE = _text("id of an earlier answer to the same arguments: only the tree below that place")
 LIBRARIES = _flag("whether frames of libraries are shown, too")
 SORT = _text("self: time without what they called; total; or the number of calls", enum=list(calls.SORTS))
-CONTAINS = _text("a part of what is shown of a function: file.py(3): Class.f")
+CONTAINS = _text("a part of what is shown of a function: file.py:3: Class.f")
 QUESTION = _text("name of a ready question; empty lists them with their parameters", enum=["", *load()])
 PARAMETERS = {
     "type": "object",

@@ -14,6 +14,9 @@ from vestige.reading.report_columns import FUNCTIONS
 from vestige.reading.sums import Sums
 from vestige.reading.waits import SPIN, WAITED_NS
 
+from .lines import TABLE as LINES
+from .lines import Lines
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +37,7 @@ LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED, UNTIMED, CHOSEN = (
 BUDGET = ("budget", "reduced_estimates")
 ALWAYS = ("threads", "waits", "collections", "long_collections", *BUDGET)  # tables that every report reads
 UNKNOWN = -1
-FOR_TREE = ("calls", "steps", "long_steps")
+FOR_TREE = ("calls", "steps", "long_steps", LINES)
 FOR_FINDINGS = (*FOR_TREE, "repeats", "lock_waits", TABLE)
 # Functions whose calls findings count, however short they are.
 COUNTED = {
@@ -46,10 +49,10 @@ SMALLER = 64  # when a tree is read, no share is known: calls are kept that are 
 
 
 def shown_name(function: Function) -> str:
-    """Returns the name that every table shows: `work.py(3): f`."""
+    """Returns the name that every table shows: `work.py:3: f`."""
     if function.kind != PYTHON:
         return function.name
-    return f"{function.shown_file}({function.line}): {function.name}"
+    return f"{function.shown_file}:{function.line}: {function.name}"
 
 
 class Named:
@@ -138,8 +141,8 @@ class Node(Sums):
     """A function, called from one place in the tree."""
 
     # fmt: off
-    __slots__ = ("awaiting_ns", "children", "file", "function", "imports", "kind", "library", "line", "name",
-                 "only_waits", "owner", "shown", "waits", "waits_for")
+    __slots__ = ("awaiting_ns", "called_at", "caller", "children", "file", "function", "imports", "kind", "library",
+                 "line", "name", "only_waits", "owner", "shown", "waits", "waits_for")
     # fmt: on
 
     def __init__(
@@ -156,6 +159,8 @@ class Node(Sums):
         self.owner = owner
         self.library = library
         self.awaiting_ns = 0  # how long tasks waited, in this node and below; not part of the other times
+        self.caller = ""  # the nearest Python function around it, and the line there: `app.py:17`
+        self.called_at = ""
         self.waits = 0  # for a leaf that stands for waits: their number
         self.children: dict[str, Node] = {}
 
@@ -178,6 +183,7 @@ class Node(Sums):
         node = self.children.get(key)
         if node is None:
             node = self.children[key] = Node(function, owner, library, imports)
+            node.caller = self.function if self.kind == PYTHON else self.caller
         return node
 
     def wait(self, what: str) -> Node:
@@ -281,6 +287,7 @@ class Data:
         self.functions: dict[Any, Entry] = {}
         self.durations: dict[Any, Durations] = {}
         self.tree = Node()  # the tree of all threads
+        self.lines = Lines(shown_name)
         self.trees: dict[
             tuple[int, int], Node
         ] = {}  # by process and thread, if read by thread; thread 0: all further threads
@@ -362,6 +369,7 @@ class Data:
         for name in metadata.get("vestige.only", ()):
             self.only[name] = self.only.get(name, False) or any(f and is_named(f, name) for f in functions)
         part = 0 if together else self.traces
+        self.lines.add(read.get(LINES, ()), functions)
         self._add_durations(read.get(TABLE, ()), functions, libraries, part)
         self._add_functions(read, functions, libraries, part)
         self._add_tree(trace, read.get("calls", ()), functions, owners, libraries, by_thread="by_thread" in options)
@@ -477,6 +485,7 @@ class Data:
             whose = row.module or row.func  # an import belongs to the user or a library like the imported module
             nodes.append(above.child(function, owners[whose], libraries[whose], imports))
             nodes[-1].add(row)
+            nodes[-1].called_at = nodes[-1].called_at or self.lines.text(nodes[-1].caller, nodes[-1].function)
             if row.parent is None:
                 root.total_ns += row.total_ns
         for number, root in read.items():

@@ -14,6 +14,7 @@ from vestige.reading.libraries import OWN
 from vestige.reading.waits import SPIN
 
 from .advice import ADVICE, PAGE
+from .lines import name_line
 from .notes import beyond_scope, passed_of
 
 TYPE_CHECKING = False
@@ -289,6 +290,8 @@ def find(evidence: Evidence) -> list[Finding]:
     for cause in CAUSES:
         made = cause(evidence)
         found += made if isinstance(made, list) else [made] if made is not None else []
+    for finding in found:
+        name_line(finding, evidence.data.lines)
     return sorted(found, key=lambda finding: -finding.ns)[:MOST]
 
 

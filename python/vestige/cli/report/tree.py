@@ -321,6 +321,9 @@ def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
     if line.hidden:
         notes.append(f"{line.hidden} frame{'s' * (line.hidden > 1)} hidden")
     note = f"  [{', '.join(notes)}]" if notes else ""
+    at = f"  {line.node.called_at}" if not line.children and not line.node.imports else ""
+    if cells(note + at) <= room - NAME_MIN:
+        note += at.rstrip()
     names = [name for name in sorted(line.packages, key=lambda name: -line.packages[name]) if name]
     names = [name for name in names if name != line.node.library][:LIBRARIES]
     if names:

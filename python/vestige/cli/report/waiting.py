@@ -60,7 +60,7 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
     if not waited and _alone(evidence, loop, busy_ns) < LOOP_SHARE * max(evidence.rest_ns - busy_ns, 1):
         return None
     if function is not None:
-        where |= place(function)
+        where |= place(function) | ({"calls": leaf.shown} if leaf is not None else {})
         inside = f" in {function.shown}" + (f" ({plain_name(leaf.name)})" if leaf is not None else "")
         where["inside"] = leaf.shown if leaf is not None else ""
         where["called_by"] = evidence.caller_of(function.shown) if leaf is None else ""
