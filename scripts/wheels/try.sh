@@ -33,6 +33,9 @@ echo "vestige $(vestige --version | sed 's/.* //'), $(python -c 'import platform
 vestige info | sed 's/^/  /'
 vestige run -o demo.vst examples/demo.py >demo.txt 2>&1
 vestige report demo.vst | grep -q 'demo.py'
+vestige run -q --storage copied -o copied.vst examples/demo.py >copied.txt 2>&1
+grep -q 'and copied$' copied.txt
+vestige info copied.vst | grep -q 'ended *clean'
 vestige pack demo.vst -o packed.vst
 vestige info packed.vst | grep -q -i packed
 vestige export packed.vst -o demo.json.gz

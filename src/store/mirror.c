@@ -325,6 +325,20 @@ static int mirror_look(vst__mirror *self, part *of)
 
 /* ---- copying ------------------------------------------------------------- */
 
+/* A reader takes an open chunk that the end of the file cuts for damaged. */
+static int reach_end(vst__mirror *self, const part *of)
+{
+    uint64_t end = of->place + of->header.size;
+    int failed;
+
+    if (of->header.used != 0 || end <= self->reached)
+        return 0;
+    failed = vst__os_file_truncate(self->to, end);
+    if (failed == 0)
+        self->reached = end;
+    return failed;
+}
+
 static int copy_bytes(vst__mirror *self, uint64_t from, uint64_t to)
 {
     int failed = 0;
@@ -404,6 +418,8 @@ static int mirror_copy(vst__mirror *self, part *of)
         failed = erase_header(self, of->place);
     if (failed == 0 && !reused && (sealed || !of->is_written))
         failed = mirror_write(self, &of->header, sizeof of->header, of->place);
+    if (failed == 0)
+        failed = reach_end(self, of);
     if (failed != 0 || reused)
         return failed;
     of->is_written = true;

@@ -114,6 +114,7 @@ static void after_each_pass_the_copy_has_all_that_was_recorded(void)
         record_more(i % 5 == 0 ? 30000 : 11);
         CHECK_INT(vst__mirror_pass(mirror), 0);
         CHECK_INT(info_of(target_path).words, info_of(path).words);
+        CHECK_INT(info_of(target_path).damaged_at, 0);
     }
     CHECK_INT(vst__mirror_pass(mirror), 0);
     CHECK_INT(info_of(target_path).words, info_of(path).words);

@@ -16,6 +16,8 @@ from conftest import PYTHON
 HERE = Path(__file__).resolve().parent
 COMMANDS = HERE / "restricted_commands.py"
 WORKS = "works"
+pytestmark = pytest.mark.any_python
+
 DOCS = HERE.parents[1] / "docs/guides/storage.md"
 TIMEOUT_S = 300
 MOUNTS = "mount --make-rprivate / && "

@@ -16,6 +16,8 @@ from disks import Disk, NoDisk
 from vestige import Trace
 from vestige.base.copies import find_copies
 
+pytestmark = pytest.mark.any_python
+
 CALLS = 200_000
 PROGRAM = f"""\
 import sys
@@ -315,6 +317,7 @@ def test_a_reader_names_the_local_file_while_the_program_runs(tmp_path, local):
         program.kill()
     assert "the recording goes on; records that it lacks are in " + str(local) in errors
     assert facts["records"] > 0
+    assert facts["ended"] == "recording"
     await_no(local)
 
 

@@ -12,7 +12,7 @@ from vestige.base.failure import Failure
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, plural
 from vestige.reading.devices import clock, label
-from vestige.reading.inputs import find_traces
+from vestige.reading.inputs import STORAGE, find_traces
 from vestige.recording.devices import UNPROVEN, cuda_trouble
 
 from .console import Parser, add_files
@@ -33,7 +33,6 @@ EXAMPLES = """\
 ROWS = 20  # the most threads or processes
 COLLECTOR = "vestige.collector."  # prefix of metadata keys: notes of a collector of devices
 COLLECTORS_MAX = 8
-STORAGE = "vestige.storage"
 NODES_MAX_BYTES = 1 << 28
 ENDS = {
     "clean": "clean",

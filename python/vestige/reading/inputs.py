@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 SUFFIX = ".vst"
+STORAGE = "vestige.storage"  # metadata of a trace that is copied to a slow disk
 SNAPSHOT = re.compile(r"-snapshot\d+\.vst$")
 NO_RANK = 1 << 40
 GENERIC = ("python", "command")  # names of processes that say nothing
@@ -106,7 +107,9 @@ class Source:
             return "clean"
         if self.facts["damaged_at"]:
             return "damaged"
-        return "recording" if is_open_in(self.facts["pid"], self.path) else "torn"
+        storage = self.metadata.get(STORAGE)
+        local = str(storage.get("local", "")) if isinstance(storage, dict) else ""  # the file that its process has open
+        return "recording" if is_open_in(self.facts["pid"], local or self.path) else "torn"
 
     def was_replaced(self) -> bool:
         """Returns whether the process became another program by os.exec*, which means that a call of such a function
