@@ -209,7 +209,7 @@ for _ in range(1000):
 if child == 0:
     os._exit(0)
 os.waitpid(child, 0)
-subprocess.run([sys.executable, "-c", "import os; os.execv(os.sys.executable, ['python', '-c', 'print(1)'])"], check=True)
+subprocess.run([sys.executable, "-c", "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'print(1)'])"], check=True)
 """
 
 
