@@ -1,5 +1,6 @@
-"""A small reader of Arrow's C stream interface, by ctypes: what a table's capsule holds, without pyarrow.
-Its functions are called with the GIL held."""
+"""A small reader of Arrow's C stream interface, with ctypes: reads a table's capsule without pyarrow. Its functions are
+called with the GIL held.
+"""
 
 import ctypes
 import struct
@@ -69,7 +70,7 @@ def schema_of(capsule):
 
 
 def rows_of(table):
-    """A list of dicts, one a row."""
+    """Returns the rows as a list of dicts."""
     capsule = table.__arrow_c_stream__()
     stream = stream_of(capsule)
     schema, rows = Schema(), []
@@ -93,7 +94,7 @@ def rows_of(table):
 
 
 def count_rows(table):
-    """Reads all of it and keeps nothing."""
+    """Reads all rows and keeps none."""
     capsule = table.__arrow_c_stream__()
     stream, count = stream_of(capsule), 0
     while True:
@@ -111,7 +112,7 @@ def values_of(schema, array):
     assert array.offset == 0
     count = array.length
     if schema.dictionary:
-        names = dict(enumerate(texts(array.dictionary[0])))  # a null's index may be any
+        names = dict(enumerate(texts(array.dictionary[0])))  # the index of a null may be any number
         values = [names.get(index) for index in numbers("i", 4, array)]
     elif schema.format == b"u":
         values = texts(array)

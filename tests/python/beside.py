@@ -1,10 +1,10 @@
-"""What a function gives with torch's own names and what it gives with ours, in one process."""
+"""Calls a function with torch's own classes and with ours, in one process."""
 
 import vestige
 
 
 def beside(function):
-    """Calls it twice: (torch's, ours)."""
+    """Calls the function twice and returns (torch's result, our result)."""
     import torch
 
     theirs = function()

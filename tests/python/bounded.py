@@ -1,16 +1,16 @@
-"""Calls that are numbered, for tests of recordings that keep some of them: what is missing can be seen."""
+"""Numbered calls, for tests of recordings that keep only some calls: a test sees which calls are missing."""
 
 from tree import calls, read, short
 from vestige import Trace
 from vestige._core import instant
 
 MIB = 1 << 20
-COUNT = 100  # functions that are called in turn
+COUNT = 100  # functions that are called in rotation
 TEXT = '"text": "' + 4000 * "x" + '"'
 
 
 def numbered(count=COUNT):
-    """Functions f0, f1, f2 …"""
+    """Returns functions f0, f1, f2 …"""
     space = {}
     exec("\n".join(f"def f{number}(): pass" for number in range(count)), space)
     return [space[f"f{number}"] for number in range(count)]
@@ -23,12 +23,14 @@ def run_in_turn(functions, rounds):
 
 
 def fill():
-    """As many bytes as 250 calls take: files are full, and their slots in use again, after calls that are soon read."""
+    """A bound of as many bytes as 250 calls take: the file is full, and its slots are reused, after few calls, which
+    are read quickly.
+    """
     instant("filler", TEXT)
 
 
 def run_and_fill(functions, rounds):
-    """A round takes 18 KiB."""
+    """One round takes 18 KiB."""
     for _ in range(rounds):
         for number, function in enumerate(functions):
             function()
@@ -37,7 +39,7 @@ def run_and_fill(functions, rounds):
 
 
 def numbers_of(trace, prefix="f"):
-    """The numbers of the calls, in the order in which they ended, by thread."""
+    """Returns the numbers of the calls by thread, in the order in which the calls ended."""
     found = {}
     for event in calls(trace):
         name = short(event["name"])

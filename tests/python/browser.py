@@ -1,6 +1,6 @@
 """Chromium without a window, driven through a pipe by its own protocol: for tests, benchmarks and pictures of pages.
 
-No package is needed for it. One browser serves many pages; `Page.wait` runs until an expression of the page is true.
+No package is needed for it. One browser has many pages; `Page.wait` runs until an expression of the page is true.
 """
 
 import base64
@@ -35,13 +35,13 @@ KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight":
 
 
 class Browser:
-    """A process of its own, ended by `close`."""
+    """A browser in its own process, ended by `close`."""
 
     def __init__(self, folder: Path, width: int = 1366, height: int = 768) -> None:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
         command = [BROWSER, *OPTIONS, f"--user-data-dir={folder}", f"--window-size={width},{height}", "about:blank"]
-        # The browser reads its file 3 and writes its file 4; a shell puts them there.
+        # The browser reads from descriptor 3 and writes to descriptor 4; a shell opens both.
         script = f'exec "$@" 3</proc/self/fd/{to_read} 4>/proc/self/fd/{to_write}'
         self._process = subprocess.Popen(
             ["sh", "-c", script, "sh", *command],
@@ -57,7 +57,7 @@ class Browser:
         self.events: list[dict] = []
 
     def send(self, method: str, session: str | None = None, **params: object) -> dict:
-        """Calls a method of the protocol and waits for its answer; events that come meanwhile are kept."""
+        """Calls a method of the protocol and waits for the answer; keeps events that arrive meanwhile."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": params}
         if session:
@@ -129,7 +129,7 @@ class Page:
         )
 
     def eval(self, expression: str) -> object:
-        """The value of an expression; of a promise, what it becomes."""
+        """Returns the value of an expression; for a promise, the value that the promise resolves to."""
         answer = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
@@ -137,7 +137,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, expression: str, timeout: float = 20) -> object:
-        """The value of an expression once it is true."""
+        """Waits until the expression is true, and returns its value."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -153,7 +153,7 @@ class Page:
             time.sleep(0.02)
 
     def errors(self) -> list[str]:
-        """What the page's scripts threw or wrote to the console as errors."""
+        """Returns the errors that the page's scripts threw or wrote to the console."""
         found = []
         for event in self.browser.events:
             if event.get("sessionId") != self.session:
@@ -183,7 +183,7 @@ class Page:
         self.mouse("mouseWheel", x, y, deltaX=0, deltaY=delta, modifiers=8 if shift else 0)
 
     def pinch(self, before: list[tuple[float, float]], after: list[tuple[float, float]]) -> None:
-        """Two fingers, from two places to two others."""
+        """Moves two fingers from two places to two others."""
         for kind, places in (("touchStart", before), ("touchMove", after), ("touchEnd", [])):
             points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
             self.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
@@ -208,7 +208,7 @@ class Page:
         return base64.b64decode(self.send("Page.captureScreenshot", format="png", **options)["data"])
 
     def tree(self) -> list[tuple[str, str]]:
-        """Role and name of what a screen reader is told."""
+        """Returns the role and name of each node that a screen reader reads."""
         nodes = self.send("Accessibility.getFullAXTree")["nodes"]
         return [
             (node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node.get("ignored")
@@ -219,7 +219,9 @@ class Page:
 
 
 class Picture:
-    """The pixels of a PNG as a browser writes it in haste: 8 bits of RGB, each line the difference to the one above."""
+    """Decodes a PNG as a browser writes screenshots: 8 bits of RGB, each line stored as the difference from the line
+    above.
+    """
 
     def __init__(self, data: bytes) -> None:
         at, packed = 8, b""

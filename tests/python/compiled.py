@@ -1,4 +1,4 @@
-"""C code for tests, compiled when it is needed: shared libraries for ctypes, and extension modules."""
+"""C code that tests compile on demand: shared libraries for ctypes, and extension modules."""
 
 import atexit
 import hashlib
@@ -17,20 +17,20 @@ HERE = Path(__file__).parent
 INCLUDE = HERE.parent.parent / "include"
 
 _folder = tempfile.TemporaryDirectory(prefix="vestige-tests-")
-atexit.register(_folder.cleanup)  # without a ResourceWarning, which some Pythons show
+atexit.register(_folder.cleanup)  # without the ResourceWarning that some Pythons show
 
 
 COMPILERS = {"c": ("cc", "-std=gnu11"), "c++": ("c++", "-std=c++17")}
 
 
 def need_compiler(language="c"):
-    """Skips the test where there is none; for those that compile in a process of their own."""
+    """Skips the test if there is no compiler; for tests that compile in another process."""
     if shutil.which(COMPILERS[language][0]) is None:
         pytest.skip("no compiler is here for what the test needs in C", allow_module_level=True)
 
 
 def library(source, *flags, language="c"):
-    """The path of a shared library made from C or C++ text. Where there is no compiler, the test is skipped."""
+    """Returns the path of a shared library made from C or C++ text. Without a compiler, the test is skipped."""
     need_compiler(language)
     digest = hashlib.sha256(repr((source, flags, sys.version)).encode()).hexdigest()[:16]
     path = Path(_folder.name) / f"{digest}.so"
@@ -50,7 +50,7 @@ def library(source, *flags, language="c"):
 
 
 def module(name, source, *flags, language="c"):
-    """An extension module made from C or C++ text; the file may be loaded under one name only."""
+    """Returns an extension module made from C or C++ text; the file may be loaded under one name only."""
     path = library(source, *flags, language=language)
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)

@@ -1,4 +1,4 @@
-"""What the tests of the command share: programs written to a folder, run plainly and under `vestige run`."""
+"""Fixtures for tests of the command: programs written to a folder, run by plain Python and by `vestige run`."""
 
 import os
 import signal
@@ -15,14 +15,14 @@ from emulated import be_patient
 from other_builds import HERE, skip_what_cannot_run_here
 from pace import leave_out_slow, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401 (hooks)
 
-# A shell starts what runs in the background with interrupts ignored, and programs inherit that.
+# A shell starts background programs with interrupts ignored, and child programs inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 be_patient()
 
 
 def pytest_collection_modifyitems(config, items):
-    """Of what is the same on every Python, the files whose turn it is here: VESTIGE_TURNS has the versions that share them;
-    without it, all run.
+    """Deselects tests marked any_python that another Python runs: each of their files runs on one of the versions in
+    VESTIGE_TURNS. Without this variable, all tests run.
     """
     leave_out_slow(config, items)
     skip_what_cannot_run_here(items)
@@ -45,7 +45,7 @@ engine_before = os.environ.get(ENGINE)
 
 
 def pytest_runtest_setup(item):
-    """What only the engines before turbo show is asked of them, whatever "auto" means."""
+    """A test marked safe_engine runs with the safe engine, even where "auto" would select turbo."""
     if item.get_closest_marker("sql"):
         pytest.importorskip("duckdb", reason="DuckDB is not installed")
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -55,7 +55,7 @@ def pytest_runtest_setup(item):
 
 def pytest_runtest_teardown(item):
     if item.get_closest_marker("safe_engine"):
-        os.environ.pop(ENGINE, None)  # not there if the test was skipped
+        os.environ.pop(ENGINE, None)  # not set if the test was skipped
         if engine_before is not None:
             os.environ[ENGINE] = engine_before
     assert not HERE["nogil"] or not sys._is_gil_enabled(), "this has turned the GIL on"
@@ -65,7 +65,7 @@ COMMAND = str(Path(sysconfig.get_path("scripts")) / "vestige")
 
 
 def interpreter():
-    """The one that runs the command, by the same name: some messages show it."""
+    """Returns the interpreter that runs the command, by the same name, which some messages show."""
     with open(COMMAND) as file:
         name = file.readline().removeprefix("#!").strip()
     return name if Path(name).name.startswith("python") else sys.executable
@@ -74,17 +74,17 @@ def interpreter():
 PYTHON = interpreter()
 
 
-TIMEOUT = 300 if HERE["debug"] else 60  # a debug build is slow by itself
+TIMEOUT = 300 if HERE["debug"] else 60  # a debug build is slow
 
 
 class Workplace:
-    """A folder, the programs in it, and ways to run them there."""
+    """A folder with programs, and ways to run them there."""
 
     def __init__(self, path):
         self.path = path
 
     def write(self, name, source):
-        """A program; its folder is made."""
+        """Writes a program, and makes its folder."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(source))
@@ -97,7 +97,7 @@ class Workplace:
         return self._run([COMMAND, *args], **options)
 
     def trace(self, *args, **options):
-        """Runs a program without a report, into t.vst."""
+        """Records a program into t.vst, without a report."""
         return self.vestige("run", "-q", "-o", "t.vst", "--force", *args, **options)
 
     def _run(self, command, **options):
@@ -112,7 +112,7 @@ def workplace(tmp_path):
 
 @pytest.fixture
 def same(workplace):
-    """Asserts that a program says and returns the same with and without us, and gives what plain Python did."""
+    """Asserts that a program prints and returns the same with and without vestige; returns plain Python's result."""
 
     def check(*args, stderr=True, **options):
         plain = workplace.python(*args, **options)

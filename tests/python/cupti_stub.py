@@ -1,5 +1,5 @@
-"""The library that stands in for libcupti (tests/cupti/stub.c), and the records that a test has it hand over: by
-NVIDIA's offsets, written down a second time. A process uses it once, before it asks for devices:
+"""Loads the stub of libcupti (tests/cupti/stub.c), and makes the records that a test lets the stub deliver, with
+NVIDIA's offsets written down independently of the collector. A process uses the stub once, before it records devices:
 
     stub = Stub(path, version=28)
     with vestige.profile(devices=True): stub.launch(...)
@@ -16,7 +16,7 @@ MEMCPY, MEMSET, DRIVER, RUNTIME, KERNEL, OVERHEAD, PEER, SYNC, EXTERNAL = 1, 2, 
 LAUNCH, COPY, SET = 211, 41, 51  # callback ids
 NO_STREAM = 0xFFFFFFFF
 
-_FIELDS = {  # offset and form
+_FIELDS = {  # offset and struct format
     KERNEL: {
         "registers": (6, "H"), "start": (16, "Q"), "end": (24, "Q"), "device": (40, "I"), "context": (44, "I"),
         "stream": (48, "I"), "grid": (52, "3i"), "block": (64, "3i"), "static": (76, "i"), "dynamic": (80, "i"),
@@ -45,12 +45,14 @@ _FIELDS = {  # offset and form
     EXTERNAL: {"external_kind": (4, "i"), "external": (8, "Q"), "correlation": (16, "I")},
 }  # fmt: skip
 _FIELDS[DRIVER] = _FIELDS[RUNTIME]
-SIZE = 248  # of the longest
+SIZE = 248  # size of the longest record
 
 
 def build():
-    """The library's path. It has the driver's name, which the loader finds once it is loaded."""
-    import compiled  # not in the process that uses it
+    """Returns the library's path. The library has the driver's name, so the loader finds the library under this name
+    once it is loaded.
+    """
+    import compiled  # import here, not in the process that loads the stub
 
     source = f'#include "{SOURCE}"\n'
     return compiled.library(source, "-Wl,-soname,libcuda.so.1")
@@ -81,10 +83,10 @@ class Stub:
         self.control.reset(version, 1)
         if walk_by is not None:
             assert self.control.walk_by(str(walk_by).encode())
-        self._names = {}  # CUPTI keeps them as long as it lives
+        self._names = {}  # CUPTI keeps names as long as it lives
 
     def add(self, kind, **fields):
-        """A record. Times are now, unless they are given."""
+        """Adds a record. Times are now, unless they are given."""
         record = bytearray(SIZE)
         struct.pack_into("i", record, 0, kind)
         if "start" in _FIELDS[kind]:
@@ -103,6 +105,6 @@ class Stub:
         return self.add(kind, callback=callback, process=os.getpid(), thread=thread, correlation=correlation)
 
     def launch(self, name, correlation, **fields):
-        """A kernel, and the call that launched it."""
+        """Adds a kernel, and the call that launched the kernel."""
         self.call(RUNTIME, LAUNCH, correlation)
         return self.add(KERNEL, name=name, correlation=correlation, **fields)

@@ -1,6 +1,7 @@
-"""Damaged inputs for the command line: traces, execution traces, timelines and tables, bent in every way at hand.
+"""Damaged inputs for the command line: traces, execution traces, timelines and tables, damaged in every way that we
+know.
 
-All of it follows from a number, so that a failure can be made again.
+A seed decides everything, so a failure can be repeated.
 """
 
 import copy
@@ -14,7 +15,7 @@ from vestige.reading.metadata import SHAPES
 
 EXTREMES = [0, 1, 7, 0x7F, 0xFF, 1 << 15, (1 << 16) - 1, 1 << 24, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40]
 EXTREMES += [(1 << 62) - 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
-HEADERS = ((0, 76),)  # of a plain trace: what the checksum behind it covers
+HEADERS = ((0, 76),)  # byte ranges that the checksum behind them covers, in a plain trace
 TEXT = re.compile(rb"[\x20-\x7e]{4,}")
 SIGNS = b'[]{}",:0123456789eE.-+\\untrfalse \x00\x1b\xc3\xff'
 ODD_VALUES = [
@@ -29,7 +30,7 @@ DEEP = [60, 70, 200, 900, 3000, 100_000]
 
 
 def damage_bytes(random, data):
-    """A few changes of any kind."""
+    """Makes a few changes of any kind."""
     data = bytearray(data)
     for _ in range(random.choice([1, 1, 2, 3, 8, 30])):
         change = random.choice([_flip, _set_word, _set_text, _set_text, _cut, _copy, _clear, _insert])
@@ -42,14 +43,14 @@ def damage_bytes(random, data):
 
 
 def mend_header(data):
-    """So that what the header says is believed."""
+    """Corrects the header's checksum, so that readers accept the changed header."""
     for start, end in HEADERS:
         if len(data) >= end + 4 and data[:7] == b"vestige":
             struct.pack_into("<I", data, end, zlib.crc32(bytes(data[start:end])))
 
 
 def _place(random, data):
-    """Mostly where there is something: traces are mostly zeros."""
+    """Returns a place, mostly one with data: traces consist mostly of zeros."""
     for _ in range(20):
         at = random.randrange(len(data))
         if data[at]:
@@ -69,7 +70,7 @@ def _set_word(random, data):
 
 
 def _set_text(random, data):
-    """Names, files and metadata stay as long as they are."""
+    """Changes names, files and metadata, and keeps their length."""
     found = list(TEXT.finditer(data))
     if not found:
         return
@@ -113,7 +114,7 @@ def deep(random):
 
 
 def odd_json(random):
-    """Text that is JSON, mostly, and hardly ever of the shape that is expected."""
+    """Returns text that is mostly valid JSON, but hardly ever of the expected shape."""
     kind = random.random()
     if kind < 0.15:
         return deep(random)
@@ -129,7 +130,7 @@ def odd_json(random):
 
 
 def odd_trace(random, path, **options):
-    """A small trace that is sound but for its metadata and arguments, which are anything."""
+    """Makes a small valid trace whose metadata and arguments are random."""
     prof = profile(output=str(path), overwrite=True, with_stack=True, **options)
     for key in SHAPES:
         if random.random() < 0.5:
@@ -147,7 +148,7 @@ def odd_trace(random, path, **options):
 
 
 def damage_json(random, document):
-    """Another document, as text: values replaced, left out, repeated or moved; or its bytes damaged."""
+    """Returns a changed document as text: values replaced, removed, repeated or moved; or damaged bytes."""
     if random.random() < 0.15:
         return damage_bytes(random, json.dumps(document).encode())
     document = copy.deepcopy(document)

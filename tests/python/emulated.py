@@ -1,4 +1,4 @@
-"""Patience under emulation, where VESTIGE_EMULATED is set: the processes that tests start take far longer there."""
+"""More patience under emulation, where VESTIGE_EMULATED is set: processes take far longer there."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ wait, communicate = subprocess.Popen.wait, subprocess.Popen.communicate
 
 
 def be_patient():
-    """Gives every process that a test waits for more time. What is waited for does not change."""
+    """Gives every process that a test waits for more time, and changes nothing else."""
     if IS_EMULATED:
         subprocess.Popen.wait = wait_longer
         subprocess.Popen.communicate = communicate_longer

@@ -1,7 +1,7 @@
-"""Programs whose processes count what they do, and the traces they left, to be compared.
+"""Programs whose processes count their own calls, to compare the counts with the processes' traces.
 
-counted.py, which every process of such a program loads, notes in a file how often it called step(): by process, before
-the process can end in whatever way.
+Every process of such a program loads counted.py, which writes to a file how often the process called step(), before the
+process can end.
 """
 
 import json
@@ -30,7 +30,7 @@ CHILD = """
 
 
 class File:
-    """One process's trace."""
+    """The trace of one process."""
 
     def __init__(self, path):
         trace = Trace(str(path))
@@ -59,7 +59,7 @@ class File:
 
 
 def family(folder, name="t.vst"):
-    """The root's file and those of its children."""
+    """Returns the root's file and the files of its children."""
     root = File(folder / name)
     stem = name.removesuffix(".vst")
     others = [File(path) for path in sorted(Path(folder).glob(f"{stem}.*.vst"))]
@@ -70,7 +70,7 @@ def family(folder, name="t.vst"):
 
 
 def counted(folder):
-    """What the processes say they did."""
+    """Returns the counts that the processes wrote."""
     counts = {}
     for line in (folder / "counts").read_text().splitlines():
         pid, times = map(int, line.split())
@@ -79,7 +79,7 @@ def counted(folder):
 
 
 def traced(root, children):
-    """What their traces say."""
+    """Returns the counts in the processes' traces."""
     counts = {}
     for file in [root, *children]:
         if file.steps:

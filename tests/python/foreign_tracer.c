@@ -1,7 +1,7 @@
-/* A tracer that is not Python's, for test_registry.py: it counts what the core
- * asks of it, and records a span whenever it is made, restarted and stopped. It
- * knows vestige by the public headers and the table of <vestige/api.h> alone.
- * Called with the GIL held, but for get_events. */
+/* A tracer that is not Python's, for test_registry.py. Counts the core's calls
+ * of the tracer, and records a span whenever the tracer is made, restarted and
+ * stopped. Uses only the public headers and the table of <vestige/api.h>.
+ * Called with the GIL held, except get_events. */
 #include <stdlib.h>
 
 #include <vestige/api.h>
@@ -17,9 +17,10 @@ typedef struct foreign_tracer {
 } foreign_tracer;
 
 static const vst_api *api;
-static vst_tracer_make_with_context_fn before; /* what was registered */
+static vst_tracer_make_with_context_fn before; /* the tracer that was registered
+                                                * before */
 static foreign_calls calls;
-static int fail_next; /* make or restart shall fail */
+static int fail_next; /* whether make or restart fails */
 
 static vst_id define(vst_recording *recording, const char *name)
 {
@@ -127,7 +128,7 @@ void foreign_register_nothing(void)
     api->tracer_register_with_context(NULL);
 }
 
-/* 1 if what was registered before is registered again. */
+/* Returns 1 if the tracer of before is registered again. */
 int foreign_end(void)
 {
     api->tracer_register_with_context(before);

@@ -1,6 +1,6 @@
-/* Another user of PEP 523, as debuggers and compilers are: it counts the frames
- * that come by, and has them evaluated by whoever did so before, or, if it is
- * rude, by the interpreter itself. */
+/* Another user of PEP 523, like a debugger or compiler. Counts the evaluated
+ * frames, and passes them to the evaluator installed before, or, in rude mode,
+ * directly to the interpreter. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 typedef struct _PyInterpreterFrame frame_type;
@@ -28,7 +28,7 @@ static PyObject *install(PyObject *module, PyObject *is_rude)
     Py_RETURN_NONE;
 }
 
-/* What was there before comes back, whether it is still wanted or not. */
+/* Restores the evaluator of before, even if another was installed since. */
 static PyObject *uninstall(PyObject *module, PyObject *unused)
 {
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), previous);

@@ -1,10 +1,10 @@
-"""Gives every command damaged inputs, and looks at how it ends: with an exit code that is its own, without a traceback,
-and with nothing but lines of ours on stderr.
+"""Gives damaged inputs to every command, and checks how the command ends: with one of its exit codes, without a
+traceback, and with only vestige's lines on stderr.
 
     python tests/python/fuzz_commands.py [--count N] [--first SEED] [--folder F] [COMMAND …]
 
-Runs in one process, with bounds on memory and time, since a crash or a hang is a finding too: the input at fault is what
-is left in the folder. VESTIGE_TRACEBACK=1 and one seed show where a defect is.
+Runs in one process, with bounds on memory and time, because a crash or a hang is a defect, too: the input that caused
+it stays in the folder. VESTIGE_TRACEBACK=1 and one seed show the place of a defect.
 """
 
 import argparse
@@ -35,7 +35,7 @@ ODD_WORDS = ["", "-1", "0", "x", "1e9", "%", "9" * 30, "5%", "-2s", "\x1b[2J", "
 
 
 class Folder:
-    """Where damaged files are, and sound ones beside them."""
+    """A folder with damaged files, and with valid files."""
 
     def __init__(self, path):
         self.path = Path(path)
@@ -46,7 +46,7 @@ class Folder:
         shutil.copy(TRACES / "plain.vst", self.good)
 
     def trace(self, rng, name="t.vst", wanted=None):
-        """A damaged trace."""
+        """Makes a damaged trace."""
         path = self.path / name
         if wanted is None and rng.random() < 0.25:
             return damage.odd_trace(rng, path, profile_memory=rng.random() < 0.3)
@@ -146,7 +146,7 @@ def query(rng, folder):
 
 
 def tables(rng, folder):
-    """A folder of Parquet whose columns are of any type, or whose bytes are damaged."""
+    """Makes a folder of Parquet files whose columns have any type, or whose bytes are damaged."""
     import pyarrow
     from pyarrow import parquet
 
@@ -167,7 +167,7 @@ def tables(rng, folder):
 
 
 def run(rng, folder):
-    """Wrong words; there is no program."""
+    """Wrong words only; no program is run."""
     return [
         "run",
         *options(rng, ["--max-size", "--last", "--min-duration", "--engine", "-o"], 3),
@@ -189,7 +189,7 @@ def top(rng, folder):
 
 
 def attach(rng, folder):
-    """Wrong words; no process has such a number, and none listens."""
+    """Wrong words; no process has these ids, and none listens."""
     whom = rng.choice([[rng.choice(ODD_WORDS)], ["--socket", folder.trace(rng)], ["--socket", rng.choice(ODD_WORDS)]])
     return ["attach", *whom, *options(rng, ["--for", "--wait", "--standstill", "--max-size", "--engine", "-o"], 3)]
 
@@ -199,7 +199,7 @@ def detach(rng, folder):
 
 
 def mcp(rng, folder):
-    """Wrong words; the answers themselves are tried in test_mcp_answers.py."""
+    """Wrong words; test_mcp_answers.py tests the answers."""
     return ["mcp", *rng.choice([[], [folder.trace(rng)], ["/no/such/folder"], ["--allow"], [".", "x"]])]
 
 
@@ -231,7 +231,7 @@ class TooLong(BaseException):
 
 
 def fault(said):
-    """What is wrong with how a command ended; None: nothing."""
+    """Returns how the end of a command was wrong, or None."""
     if said.code not in CODES:
         return f"exit code {said.code}"
     for line in said.err.splitlines():
@@ -267,10 +267,10 @@ def _too_long(number, frame):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("commands", metavar="COMMAND", nargs="*", help="default: all of them")
-    parser.add_argument("--count", type=int, default=1000, help="damaged inputs for each (default: 1000)")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--folder", help="where the inputs are written (default: one that is removed)")
+    parser.add_argument("commands", metavar="COMMAND", nargs="*", help="default: all commands")
+    parser.add_argument("--count", type=int, default=1000, help="number of damaged inputs per command (default: 1000)")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--folder", help="folder for the inputs (default: a temporary folder)")
     given = parser.parse_args()
     faulthandler.enable()
     signal.signal(signal.SIGALRM, _too_long)

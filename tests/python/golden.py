@@ -1,8 +1,9 @@
-"""The golden traces of tests/golden, what is asked of them, and what the answers were.
+"""The golden traces of tests/golden, the commands that read them, and the expected results.
 
-Every version of vestige must read the traces to the same result. Answers for programs (machine/) are compared byte by
-byte: those of the traces in FULL are files, those of the others are digests. Answers for people (human/) are kept
-apart, because their layout may change on purpose; tests/golden/write.py writes those anew.
+Every version of vestige must read the traces with equal results. Results for programs (machine/) are compared byte by
+byte: results of the traces in FULL are stored as files, results of the other traces as digests. Results for people
+(human/) are stored separately, because their layout may change on purpose; tests/golden/write.py then writes them
+again.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ from vestige._core import table_names
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 TRACES = FOLDER / "traces"
-LARGE = 8192  # bytes; results beyond it are kept as .gz
+LARGE = 8192  # bytes; larger results are stored as .gz
 CALLS = ("plain", "threads", "windows", "bounded", "packed", "torn", "short", "cut", "damaged", "family")
 TORCH = ("operators", "graph")
 NATIVE = "memory_native"
@@ -45,7 +46,7 @@ QUESTIONS = {
 
 
 class Workplace:
-    """A copy of the traces in a folder of its own, which commands run in: what they print has no paths of a machine."""
+    """A copy of the traces in a new folder, in which commands run, so that their output has no paths of this machine."""
 
     def __init__(self, path):
         self.path = Path(path)
@@ -54,7 +55,7 @@ class Workplace:
             packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
 
     def run(self, *words):
-        """What a command prints, after its exit code if that is not 0."""
+        """Returns the output of a command, after its exit code if that is not 0."""
         out, err, code = io.StringIO(), io.StringIO(), 0
         with _surroundings(self.path, ["vestige", *words]), contextlib.redirect_stdout(out):
             with contextlib.redirect_stderr(err):
@@ -66,7 +67,7 @@ class Workplace:
         return head + out.getvalue() + err.getvalue()
 
     def write(self, *words):
-        """The bytes of the file -o names, which a command writes with a line about it at most."""
+        """Returns the bytes of the file that -o names; the command may print one line."""
         said = self.run(*words, "--force")
         assert said == "" or (words[0] == "export" and re.fullmatch(r"vestige: wrote .*\n", said)), said
         return (self.path / words[words.index("-o") + 1]).read_bytes()
@@ -74,7 +75,7 @@ class Workplace:
 
 @contextlib.contextmanager
 def _surroundings(folder, argv):
-    """Nothing of the terminal, time zone and settings that tests run with."""
+    """Isolates a command from the terminal, time zone and settings of the test run."""
     before, environment, old = os.getcwd(), dict(os.environ), sys.argv
     for name in list(os.environ):
         if name in ("COLUMNS", "CLICOLOR_FORCE") or name.startswith("VESTIGE_"):
@@ -103,12 +104,12 @@ def _set_zone():
 
 
 def trace(name):
-    """The file, or of several processes the folder."""
+    """Returns the path of a trace: a file, or a folder for several processes."""
     return name if name == "family" else f"{name}.vst"
 
 
 def results(kind, name):
-    """Pairs of a result's name and a function of the workplace that gives its bytes."""
+    """Returns pairs of a result's name and a function that takes a workplace and returns the result's bytes."""
     if kind == "human":
         yield from human(name)
         return
@@ -183,7 +184,7 @@ def human(name):
 
 
 def questions(name):
-    """Of `vestige query`, which needs DuckDB."""
+    """Results of `vestige query`, which needs DuckDB."""
     for title, question in QUESTIONS.items():
         yield f"query-{title}.csv", _said("query", question, trace(name), "-f", "csv")
 
@@ -193,7 +194,7 @@ def _said(*words):
 
 
 def _packed(file):
-    """Without the size, which is a matter of the version of zstd."""
+    """Removes the size, which depends on the version of zstd."""
     return lambda work: re.sub(
         r"→ [0-9.]+ KiB, [0-9.]+", "→ … KiB, …", work.run("pack", file, "-o", "out.vst", "--force")
     ).encode()
@@ -220,14 +221,14 @@ def _graph(command, *words):
 
 
 def rows(work, file, table):
-    """A row a line."""
+    """Puts each row on a line."""
     with _surroundings(work.path, sys.argv), vestige.open(file) as traces:
         lines = [json.dumps(row, ensure_ascii=False) for row in rows_of(getattr(traces, table))]
     return "".join(f"{line}\n" for line in lines).encode()
 
 
 def flame(svg):
-    """The texts of a flame graph, without how it is drawn."""
+    """Returns the texts of a flame graph without its drawing."""
     return "".join(f"{title}\n" for title in re.findall(r"<title>(.*?)</title>", svg.decode(), re.DOTALL)).encode()
 
 
@@ -238,17 +239,17 @@ NAMES_THE_FILE = ("info.json", "info.txt", "table-process.jsonl", *(f"report-{vi
 
 
 def path_of(kind, name, result):
-    """A packed trace is the trace: results that do not name the file are those of the plain one."""
+    """Returns the file of a result. Results without the trace's file name are equal for a packed trace and its original."""
     return FOLDER / kind / ("plain" if name == "packed" and result not in NAMES_THE_FILE else name) / result
 
 
 def is_digest(kind, path):
-    """Whether the result has a line in its trace's file of digests instead of a file of its own."""
+    """Returns whether a result is a line in its trace's file of digests rather than a file of its own."""
     return kind == "machine" and path.parent.name not in FULL
 
 
 def digests_of(name):
-    """The digests of a trace's results, by the results' names."""
+    """Returns the digests of a trace's results, by name."""
     path = FOLDER / "machine" / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
@@ -265,7 +266,7 @@ def is_same(kind, name, result, data):
 
 
 def load(path):
-    """The result in a file. An empty result has no file."""
+    """Reads the result from its file. An empty result has no file."""
     packed = path.with_name(path.name + ".gz")
     if packed.exists():
         return gzip.decompress(packed.read_bytes())

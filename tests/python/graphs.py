@@ -1,4 +1,4 @@
-"""Execution traces as tests look at them."""
+"""Helpers for tests that examine execution traces."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ def nodes_of(path):
 
 
 def root_of(nodes):
-    """The one that all others hang from, which they do."""
+    """Returns the root, and checks that every node descends from it."""
     (root,) = [node for node in nodes if node["name"] == PROCESS]
     assert root["id"] == root["ctrl_deps"] == 1
     parents = {node["id"]: node["ctrl_deps"] for node in nodes}

@@ -1,4 +1,4 @@
-"""Trace files made by hand, byte by byte as src/store/format.h has it: also those that no writer would write."""
+"""Trace files made by hand, byte by byte, as src/store/format.h specifies; also files that no writer would produce."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ MALLOC = 1
 
 
 def trace(*chunks, version=1):
-    """A finished file."""
+    """Returns a finished file."""
     body, clock = b"", struct.pack("<QqQ", START, START, EPOCH + START)
     for sequence, (kind, payload, *threads) in enumerate(chunks):
         size = (64 + len(payload) + PAGE - 1) // PAGE * PAGE

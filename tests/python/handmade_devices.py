@@ -9,7 +9,7 @@ import handmade as h
 ANNOTATION, OPERATOR, ACTIVITY, METADATA, DEVICE = 3, h.OPERATOR, 10, 17, 25
 KERNEL, COPY, SET, SYNC, OVERHEAD, RUNTIME = range(1, 7)
 HOST_TIME, HAS_THREAD, HAS_BYTES, HAS_ATTRIBUTES = 1, 2, 8, 16
-TOLD = 999_000  # when all is delivered: as a device's library does, at the end
+TOLD = 999_000  # time at which all activities are delivered: at the end, like a device's library
 
 
 def ticks(us):
@@ -27,7 +27,7 @@ def pair(theirs, ours, width):
 
 
 class Work:
-    """What one thread and one device did."""
+    """The work of one thread and one device."""
 
     def __init__(self):
         self._ids = {}
@@ -58,13 +58,13 @@ class Work:
         self._events.append((ticks(TOLD), h.escape(DEVICE, *payload, *more, delta=0)))
 
     def launch(self, name, called, start, end, *, correlation, stream=7, kind=KERNEL, **more):
-        """A kernel, or a copy, and the call from which it came: that takes ten microseconds."""
+        """Adds a kernel or a copy, and the call that launched it, which takes ten microseconds."""
         call = "cudaLaunchKernel" if kind == KERNEL else "cudaMemcpyAsync"
         self.activity(RUNTIME, call, called, called + 10, correlation=correlation, attributes='"cbid": 211')
         self.activity(kind, name, start, end, correlation=correlation, stream=stream, **more)
 
     def trace(self, *entries):
-        """The file, with these entries."""
+        """Returns the file, with these entries."""
         words, now = [], h.START
         for time, (first, *payload) in sorted(self._events, key=lambda event: event[0]):
             words += [first | (time - now) << 32, *payload]

@@ -17,7 +17,7 @@ def attributes(rf_id=0, fw_parent=0, seq_id=-1, scope=0, tid=1, fw_tid=0, op_sch
 
 
 def side(*values):
-    """Each (value, shape, type, strides), or (value, type)."""
+    """Returns inputs from tuples (value, shape, type, strides) or (value, type)."""
     rows = [value if len(value) == 4 else (value[0], [], value[1], []) for value in values]
     return {name: [row[k] for row in rows] for k, name in enumerate(("values", "shapes", "types", "strides"))}
 
@@ -43,13 +43,13 @@ def node(number, name, parent, inputs=NOTHING, outputs=NOTHING, **numbers):
 
 
 def listed(*tensors):
-    """A list of tensors."""
+    """Returns a list of tensors as an input."""
     values, shapes, types, strides = zip(*tensors)
     return list(values), list(shapes), f"GenericList[{','.join(types)}]", list(strides)
 
 
 def good_document():
-    """Children before their parents and the root last, as torch writes them."""
+    """Returns a valid document: children before their parents and the root last, as torch writes them."""
     x, w, y = tensor(30, 31, (2, 8)), tensor(32, 33, (16, 8)), tensor(34, 35, (2, 16))
     row, z = tensor(36, 35, (16,), offset=16), tensor(37, 38, (18,))
     across = tensor(41, 33, (8, 16), strides=[1, 8])
@@ -94,7 +94,7 @@ TIMES = {
 
 
 def timeline_of(document):
-    """Chrome JSON of the same run."""
+    """Returns Chrome JSON of the same run."""
     events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "python"}}]
     for one in document["nodes"]:
         rf_id = attribute(one, "rf_id")["value"]

@@ -14,24 +14,24 @@ IS_ENTRY, IS_CUT = 1, 2
 Frame = namedtuple("Frame", "function file line flags")
 
 
-# What the block of a bytearray holds beside its bytes: a zero, from 3.15 on the rest of a bytes object.
+# The bytes of a bytearray's block besides its contents: a final zero; from 3.15 on the header of a bytes object.
 BEYOND = sys.getsizeof(bytearray(1)) - sys.getsizeof(bytearray()) - 1
 
 OURS = os.path.dirname(vestige.__file__) + os.sep
 
 
 def is_ours(file):
-    """Whether a frame's file is of the installed package: the folder of the clone may be called vestige, too."""
+    """Returns whether a frame's file belongs to the installed package. The clone's folder may be called vestige, too."""
     return file.startswith(OURS)
 
 
 def events_of(path):
-    """Every allocation and free of a trace, in order of time."""
+    """Returns every allocation and free of a trace, in order of time."""
     return [*_core.Trace(os.fspath(path)).tables(["memory_events"])["memory_events"]]
 
 
 class History:
-    """What a trace knows of memory."""
+    """The memory history of a trace."""
 
     def __init__(self, trace, min_size=0):
         self.trace = trace
@@ -48,7 +48,7 @@ class History:
         return [event for event in self.events if event.flags & FREES]
 
     def frames(self, event):
-        """Innermost first; native frames are left out."""
+        """Returns the frames, innermost first, without native frames."""
         found = []
         number = event.stack
         while number:
@@ -62,7 +62,7 @@ class History:
         return [frame.function for frame in self.frames(event)]
 
     def of_file(self, file):
-        """Allocations whose innermost frame is in a file, by its line: lists of them."""
+        """Returns lists of allocations whose innermost frame is in this file, by line."""
         lines = {}
         for event in self.allocations:
             frames = self.frames(event)
@@ -71,7 +71,7 @@ class History:
         return lines
 
     def live(self):
-        """Allocations that no free ended."""
+        """Returns the allocations that were not freed."""
         live = {}
         for event in self.events:
             if event.flags & FREES:
@@ -84,13 +84,13 @@ class History:
         return [event for event in self.allocations if event.size == size]
 
     def bytearrays(self, length):
-        """The blocks of bytearrays of a length."""
+        """Returns the blocks of bytearrays of this length."""
         return self.sized(length + BEYOND)
 
 
 @contextlib.contextmanager
 def recording(path=None, min_size=0, **options):
-    """Gives a list that holds the history, or its larger blocks, when the block is left."""
+    """Yields a list. When the with block ends, appends the history with its blocks of `min_size` bytes and more."""
     result = []
     memory.start(path, overwrite=True, **options)
     try:

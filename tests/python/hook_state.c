@@ -1,7 +1,7 @@
-/* What is hooked in an interpreter, seen from outside of vestige: every
- * PyMethodDef that can be reached, the evaluation function and the profile and
- * trace functions of thread states. Also a maker of C functions whose
- * definition is freed with them, as bindings do it. */
+/* Shows which hooks are installed in an interpreter, independently of vestige:
+ * every reachable PyMethodDef, the evaluation function, and the profile and
+ * trace functions of thread states. Also makes C functions whose definition is
+ * freed with them, as binding libraries do. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <dlfcn.h>
@@ -27,7 +27,8 @@ static void free_snapshot(PyObject *capsule)
     free(all);
 }
 
-/* Only those that stay: what lies on the heap may be freed meanwhile. */
+/* Adds a definition only if it is static: a definition on the heap may be freed
+ * meanwhile. */
 static int add(snapshot *all, PyMethodDef *def)
 {
     Dl_info info;
@@ -90,7 +91,7 @@ static void without_doubles(snapshot *all)
     all->count = kept;
 }
 
-/* take(objects): what the definitions behind these objects hold now. */
+/* take(objects): copies the definitions behind these objects. */
 static PyObject *take(PyObject *module, PyObject *objects)
 {
     snapshot *all = calloc(1, sizeof *all);
@@ -120,7 +121,7 @@ static PyObject *size(PyObject *module, PyObject *capsule)
     return all ? PyLong_FromSize_t(all->count) : NULL;
 }
 
-/* changed(snapshot): the names of those that hold something else now. */
+/* changed(snapshot): returns the names of definitions that differ now. */
 static PyObject *changed(PyObject *module, PyObject *capsule)
 {
     snapshot *all = PyCapsule_GetPointer(capsule, "snapshot");
@@ -147,7 +148,7 @@ static PyObject *evaluator(PyObject *module, PyObject *unused)
         (void *)_PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()));
 }
 
-/* How many profile and trace functions thread states have. */
+/* Returns the number of profile and trace functions in thread states. */
 static PyObject *thread_hooks(PyObject *module, PyObject *unused)
 {
     long count = 0;
@@ -177,7 +178,7 @@ static void free_definition(PyObject *capsule)
     free(def);
 }
 
-/* heap_function(): one that returns its argument; made for the caller. */
+/* heap_function(): returns a new C function, which returns its argument. */
 static PyObject *heap_function(PyObject *module, PyObject *unused)
 {
     PyMethodDef *def = malloc(sizeof *def);

@@ -1,4 +1,4 @@
-"""What is hooked in this process, seen from outside of vestige by hook_state.c."""
+"""The hooks installed in this process, found by hook_state.c, independently of vestige."""
 
 import gc
 import sys
@@ -10,7 +10,7 @@ state = compiled.module("hook_state", (compiled.HERE / "hook_state.c").read_text
 
 
 def types():
-    """Every type there is; static ones are in no list of the collector's."""
+    """Returns all types. Walks subclasses, because the collector does not track static types."""
     found, pending = set(), [object]
     while pending:
         kind = pending.pop()
@@ -21,14 +21,14 @@ def types():
 
 
 class Hooks:
-    """What the interpreter had hooked when this was made, to be compared with later."""
+    """The hooks of the interpreter at the time of construction, to compare with later."""
 
     def __init__(self):
         self.evaluator = state.evaluator()
         self.note()
 
     def note(self):
-        """What C functions are there now, and the pointers that they have."""
+        """Notes the existing C functions and their pointers."""
         gc.collect()
         self.pointers = state.take([*gc.get_objects(), *types()])
 
@@ -37,7 +37,7 @@ class Hooks:
         return state.size(self.pointers)
 
     def trouble(self):
-        """What is not as it was, as a sentence; "" if all is."""
+        """Returns a sentence about what changed, "" if nothing changed."""
         if sys.getprofile() is not None or state.thread_hooks():
             return "a thread has a profile or trace function"
         if state.evaluator() != self.evaluator:

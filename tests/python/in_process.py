@@ -1,4 +1,4 @@
-"""The command in this process, as its script runs it: quick enough for thousands of runs."""
+"""Runs the command in this process, like its script does: fast enough for thousands of runs."""
 
 import io
 import sys
@@ -7,7 +7,7 @@ from vestige import cli
 
 
 class Said:
-    """How it ended, and what it wrote. Of what is not UTF-8 there would be an error here."""
+    """Returns the exit code and the output. Raises if the output is not UTF-8."""
 
     def __init__(self, code, out, err):
         self.code = code
@@ -16,7 +16,7 @@ class Said:
 
 
 def vestige(*words):
-    """Any command but `run` and `memory`, whose program would run here."""
+    """Runs any command except `run` and `memory`, whose program would run in this process."""
     before = sys.argv, sys.stdout, sys.stderr
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
     err.reconfigure(errors="backslashreplace")

@@ -1,8 +1,8 @@
-"""Runs commands of vestige, {name: words} as JSON on stdin, each in a process forked for it, and prints what they did:
-exit code, what they said on stderr, by how many bytes their memory grew, and how many bytes they wrote. The argument is
-a trace, read once so that all that is ever imported is.
+"""Runs commands of vestige, given as JSON {name: words} on stdin, each in a forked process. Prints for each command its
+exit code, its stderr, by how many bytes its memory grew, and how many bytes it wrote. The argument is a trace, which is
+read once so that all modules are imported before.
 
-A command that takes more than 4 GiB of address space, 1 GiB of disk or 20 s of processor time is ended.
+A command that takes more than 4 GiB of address space, 1 GiB of disk or 20 s of processor time is killed.
 """
 
 import json

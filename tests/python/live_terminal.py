@@ -1,5 +1,6 @@
-"""A command on a terminal that stays: keys go in, and tests wait for what comes out. Nothing here depends on how fast
-the machine is: a text that does not come within minutes is the only failure."""
+"""A command on a terminal that stays open: tests press keys and wait for output. No test depends on the machine's
+speed: only a text that does not appear within minutes is a failure.
+"""
 
 import fcntl
 import os
@@ -24,7 +25,7 @@ class LiveTerminal:
             [str(word) for word in command], stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
         )
         os.close(slave)
-        self.seen = ""  # since the last key
+        self.seen = ""  # output since the last key
 
     def resize(self, columns, rows):
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -34,7 +35,7 @@ class LiveTerminal:
         os.write(self._master, keys.encode())
 
     def wait_for(self, text):
-        """Until it was written since the last key; what was written by then."""
+        """Waits until the text was written since the last key, and returns the output since then."""
         until = time.monotonic() + PATIENCE
         while text not in self.seen and time.monotonic() < until and self._read():
             pass
@@ -42,14 +43,14 @@ class LiveTerminal:
         return self.seen
 
     def end(self):
-        """All that follows, once the process has ended, and its exit code."""
+        """Waits for the end of the process; returns the remaining output and the exit code."""
         while self._read():
             pass
         os.close(self._master)
         return self.seen, self.process.wait(PATIENCE)
 
     def _read(self):
-        """False at the end."""
+        """Reads some output; returns False at the end."""
         if not select.select([self._master], [], [], 1)[0]:
             return True
         try:

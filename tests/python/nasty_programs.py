@@ -1,8 +1,8 @@
-"""Programs that look at what an interpreter may do in another way while it is recorded: frames, tracebacks, reference
-counts, weak references, destructors, the collector, tracemalloc, depth, and hooks of their own.
+"""Programs that examine everything that recording might change in an interpreter: frames, tracebacks, reference counts,
+weak references, destructors, the collector, tracemalloc, depth, and the program's own hooks.
 
-A program is a list of fragments, with numbers and ways to call drawn from its seed. Each prints what it sees in lines
-"name: value"; a name is that of a fragment and of what was looked at. proofs/nasty.py compares what a program prints
+A program is a list of fragments, with numbers and ways to call drawn from its seed. Each fragment prints lines "name:
+value"; a name consists of the fragment's name and the examined object's. proofs/nasty.py compares a program's output
 with and without a recording.
 """
 
@@ -55,7 +55,7 @@ def drive(f):
     return made
 """
 
-# Ways to call {f} with one argument; `from C` where C code calls.
+# Ways to call {f} with one argument; "from C": C code makes the call.
 WAYS = {
     "plain": "{f}({x})",
     "method": "Holder({f}).method({x})",
@@ -550,7 +550,7 @@ NATIVE = [
 
 
 def call(drawn, text):
-    """The text with {call f x} in the program's way, and its numbers and names."""
+    """Replaces {call f x} in the text by the program's way to call, and draws its numbers and names."""
     way = drawn.choice(list(WAYS))
     numbers = {"n": drawn.randint(2, 12), "m": drawn.randint(150, 400), "limit": drawn.choice([300, 500, 1000])}
 
@@ -578,7 +578,7 @@ def call(drawn, text):
 
 
 def program(seed):
-    """The source of a program: four fragments, and depth in every third."""
+    """Returns the source of a program: four fragments, and a test of depth in every third program."""
     drawn = random.Random(seed)
     names = [name for name in FRAGMENTS if name != "depth"]
     chosen = drawn.sample(names, 4) + (["depth"] if seed % 3 == 0 else [])

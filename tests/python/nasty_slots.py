@@ -1,6 +1,6 @@
 """Recursions through special methods and C functions, for nasty_programs.py."""
 
-# A function or a class with one method, each of which calls itself once more through one C function or slot.
+# Functions, or classes with one method, that call themselves through one C function or slot.
 OF_CLASSES = {
     "__len__": ("__len__(self)", "len(self)"),
     "__iter__": ("__iter__(self)", "iter(self)"),
@@ -104,7 +104,7 @@ OF_FUNCTIONS = {
 
 
 def slot(name):
-    """Lines that measure how deep one slot goes, and that must not be indented."""
+    """Returns lines that measure how deep one slot goes; these lines must not be indented."""
     if name in OF_CLASSES:
         head, body = OF_CLASSES[name]
         base = "(int)" if name == "__int__" else ""

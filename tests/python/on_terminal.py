@@ -1,4 +1,4 @@
-"""A command on a terminal of so many columns: what it writes there."""
+"""Runs a command on a terminal of a given width and returns its output."""
 
 import os
 import pty
@@ -8,7 +8,7 @@ PLAIN = {key: value for key, value in os.environ.items() if key not in ("NO_COLO
 
 
 def on_terminal(command, columns=None, cwd=None, code=0, **env):
-    """Of stdout and stderr together, as bytes were written but for the carriage returns that the terminal adds."""
+    """Returns stdout and stderr together, as written, without the carriage returns that the terminal adds."""
     master, slave = pty.openpty()
     env = {**PLAIN, "TERM": "xterm", **({"COLUMNS": str(columns)} if columns else {}), **env}
     words = [str(word) for word in command]

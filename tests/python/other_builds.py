@@ -1,4 +1,6 @@
-"""What an unusual Python cannot run: other_builds.txt names tests, or whole files, and says where and why."""
+"""Tests that cannot run on an unusual Python: other_builds.txt lists tests or whole files, and says where they cannot
+run and why.
+"""
 
 import os
 import sys
@@ -29,7 +31,9 @@ NO_PARAMETERS = SimpleNamespace(params={})
 
 
 def listed():
-    """The reason by name, of what cannot run here. Above the names stands where they cannot, and why."""
+    """Returns {test: reason} for the tests that cannot run here. In the file, a line above the names says where and
+    why.
+    """
     reasons, reason = {}, None
     for line in LIST.read_text().splitlines():
         if line.startswith("# "):

@@ -1,11 +1,11 @@
-"""Which tests are quick, for `make quick` and for the Pythons of `make test` that run no others.
+"""Selects the quick tests, for `make quick` and for the Pythons of `make test` that run only these.
 
-slow.txt names those that are not: all that took longer than SLOW seconds of CPU, their child processes included, when
-it was last written. A test that it does not name is quick, so a new one is run until somebody measures it:
+slow.txt names the slow tests: those that took longer than SLOW seconds of CPU, child processes included, when the file
+was last written. A test that is not in the file counts as quick. To measure the tests again:
 
     VESTIGE_TIMES=slow.txt pytest        # in tests/python, without VESTIGE_QUICK; writes it anew
 
-CPU is counted rather than time, so that the list does not depend on what else the machine does.
+CPU time is counted rather than elapsed time, so that the list does not depend on the machine's other load.
 """
 
 import os
@@ -24,7 +24,7 @@ def cpu():
 
 
 def name(item):
-    """A test with all of its parameters is one."""
+    """Returns a test's name; all parameters of a test share one name."""
     return f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
 
 
@@ -34,8 +34,8 @@ def listed():
 
 
 def leave_out_slow(config, items):
-    """With VESTIGE_QUICK all of them, with VESTIGE_SLOW=newer those that another Python runs, with half every second one
-    of these.
+    """Deselects slow tests. VESTIGE_QUICK: all. VESTIGE_SLOW=newer: all except tests marked any_python, which run on
+    one Python only. VESTIGE_SLOW=half: every second of these.
     """
     quick = bool(os.environ.get("VESTIGE_QUICK"))
     which = os.environ.get("VESTIGE_SLOW")

@@ -16,7 +16,8 @@ PATIENT = ("--wait", f"{TIMEOUT}s", "--standstill", f"{TIMEOUT}s")  # the machin
 FOLDER = Path(f"/tmp/vestige-{os.geteuid()}")
 BY_REMOTE_EXEC = sys.version_info >= (3, 14)
 
-# The main thread works; another one answers what the test asks, and ends the program when nobody asks any more.
+# The main thread works. A second thread answers the test's questions, and ends the program when the test closes the
+# pipe.
 WORKER = """
 import sys, threading, time
 
@@ -51,7 +52,7 @@ main()
 
 
 def need_a_way_in():
-    """Skips where this Python cannot be entered from outside."""
+    """Skips the test if this Python cannot be entered from outside."""
     if not BY_REMOTE_EXEC and shutil.which("gdb") is None:
         pytest.skip("gdb is not installed, which attaching takes before Python 3.14")
     if not _may_trace():
@@ -59,7 +60,7 @@ def need_a_way_in():
 
 
 def _may_trace():
-    """As yama allows it, or containers: read the memory of a process that is no child of the one that reads."""
+    """Returns whether this process may read the memory of others that are not its children (yama may forbid this)."""
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
         reads = f"open('/proc/{sleeper.pid}/mem', 'rb').close()"
@@ -70,7 +71,7 @@ def _may_trace():
 
 
 class Running:
-    """A program that was started and says `ready`."""
+    """A started program that has printed `ready`."""
 
     def __init__(self, folder, source=WORKER, *, command=(), flags=(), **options):
         path = folder / f"program{len(list(folder.glob('program*.py')))}.py"
@@ -83,7 +84,7 @@ class Running:
         assert self.hear() == "ready\n"
 
     def hear(self):
-        """The next line that it prints."""
+        """Returns the next line that the program prints."""
         assert select.select([self.process.stdout], [], [], TIMEOUT)[0], "it says nothing"
         return self.process.stdout.readline()
 
@@ -100,7 +101,7 @@ class Running:
         return subprocess.run([COMMAND, "attach", str(self.pid), *PATIENT, *words], **options)
 
     def begin(self, *words):
-        """Attaches, and returns the command once it records."""
+        """Attaches, and returns the command once the recording has started."""
         words = [COMMAND, "attach", str(self.pid), *PATIENT, *words]
         command = subprocess.Popen(words, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         command.said = ""
@@ -111,7 +112,7 @@ class Running:
         return command
 
     def end(self):
-        """Nobody asks any more. Returns what it said on stderr."""
+        """Ends the program; returns its stderr."""
         _, stderr = self.process.communicate(timeout=TIMEOUT)
         return stderr
 
@@ -122,7 +123,7 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path):
-    """Starts programs, and ends them with the test."""
+    """Starts programs, and ends them when the test ends."""
     started = []
 
     def start(*args, **options):
@@ -140,7 +141,7 @@ def detach(pid):
 
 
 def refusal(result):
-    """The one line that says why a command did not attach."""
+    """Returns the single line that says why a command did not attach."""
     assert result.returncode == 1, result.stderr
     lines = [line for line in result.stderr.splitlines() if " still for " not in line]
     assert len(lines) == 1 and lines[0].startswith("vestige: "), result.stderr

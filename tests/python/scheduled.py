@@ -1,18 +1,18 @@
-"""Programs of asyncio's tasks that are made up at random, and an event loop that notes each step of each task by itself.
+"""Random programs of asyncio tasks, and an event loop that notes each step of each task.
 
-Time does not pass there: the loop jumps to the next timer, so that nothing takes long and no clock matters.
+Time is simulated: the loop jumps to the next timer, so that no program takes long and no result depends on the clock.
 """
 
 import asyncio
 import random
 import selectors
 
-NOTHING, FUTURE, TASK, GATHER = range(4)  # what a task waits for, as traces have it
+NOTHING, FUTURE, TASK, GATHER = range(4)  # the kinds of objects that a task waits for, as in traces
 ENDED = -1
 
 
 class Selector(selectors.SelectSelector):
-    """Instead of waiting for a timer, it moves the loop's clock."""
+    """Moves the loop's clock instead of waiting for a timer."""
 
     loop = None
 
@@ -23,9 +23,9 @@ class Selector(selectors.SelectSelector):
 
 
 class Noting:
-    """For an event loop: notes the steps of tasks."""
+    """A mixin for event loops: notes the steps of tasks."""
 
-    steps = None  # [task, what it waits for afterwards]
+    steps = None  # [task, the object it waits for after the step]
 
     def call_soon(self, callback, *args, context=None):
         task = getattr(callback, "__self__", None)
@@ -64,7 +64,9 @@ def awaited_by(task):
 
 
 def run(main, loop=None):
-    """Runs it to its end: the names of the tasks as they ran, with what each waited for after the step."""
+    """Runs a program to its end. Returns the names of the tasks in the order in which they ran, with the object that
+    each waited for after the step.
+    """
     loop = loop or Loop()
     loop.steps = []
     asyncio.set_event_loop(loop)
@@ -82,7 +84,7 @@ KINDS = ("turn", "sleep", "get", "put", "lock", "child", "gather", "forget", "ne
 
 
 class World:
-    """What the tasks of one program share."""
+    """Objects that the tasks of one program share."""
 
     def __init__(self, seed, second):
         self.random = random.Random(seed)
@@ -93,7 +95,7 @@ class World:
         self.count = 0
 
     def script(self, depth):
-        """What a task shall do, one after the other."""
+        """Returns the list of a task's actions."""
         return [self.random.choice(KINDS) for _ in range(self.random.randint(1, 5))] if depth else ["turn"]
 
     def start(self, depth):
@@ -151,7 +153,7 @@ async def act(world, kind, depth):
 
 
 async def program(seed, second=1):
-    """`second`: how long that is, in a loop where time passes."""
+    """Runs a random program. `second`: the length of a second, in a loop with real time."""
     world = World(seed, second)
     first = [world.start(3) for _ in range(4)]
     done = await asyncio.gather(*first, return_exceptions=True)

@@ -1,8 +1,8 @@
-"""The steps of the tasks of a trace, for tests that compare them with what they know."""
+"""Reads the steps of a trace's tasks, for tests that compare them with known steps."""
 
 from vestige import Trace
 
-GOES_ON = -2  # a step has several calls, and this is not the last
+GOES_ON = -2  # a step consists of several calls, and this call is not the last
 ENDED = -1
 
 
@@ -50,7 +50,7 @@ def tasks_of(trace):
 
 
 class Read:
-    """Steps, in order of time, with names in place of numbers."""
+    """The steps in order of time, with names in place of numbers."""
 
     def __init__(self, path):
         trace = Trace(str(path))
@@ -66,7 +66,7 @@ class Read:
         return self.functions[number][1] if number else None
 
     def order(self):
-        """[(name, what it waits for afterwards)]"""
+        """Returns [(name, the object it waits for afterwards)]."""
         found, going_on = [], None
         for task, _, _, _, awaits, *_ in self.steps:
             if going_on == task:
@@ -83,6 +83,6 @@ class Read:
         return [step for step in self.steps if self.name(step[0]) == name]
 
     def wakers_of(self, name):
-        """Of its steps: the task that woke it, and the function."""
+        """Returns, for each step of a task, the task that woke it, and the function that did."""
         by = [(step[6], step[7]) for step in self.steps_of(name)]
         return [(self.name(task) if task > 0 else task, self.function(function)) for task, function in by]

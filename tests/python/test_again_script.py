@@ -1,4 +1,4 @@
-"""`make test` runs what failed once more, alone: scripts/test_again.sh, in a folder with parts that failed."""
+"""`make test` runs failed parts a second time, alone: scripts/test_again.sh, in a folder with parts that failed."""
 
 import os
 import subprocess

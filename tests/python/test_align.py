@@ -15,7 +15,7 @@ HOUR = 3_600_000_000_000
 
 
 def share(path, *, pid, shift_ns=0):
-    """A copy of a recording as another machine's: its clock is wrong by so much."""
+    """Copies a recording as if another machine with a wrong clock had made it."""
     source = path.with_name("source.vst")
     if not source.exists():
         record(source, steps(20, "barrier"))
@@ -24,7 +24,7 @@ def share(path, *, pid, shift_ns=0):
 
 
 def ends(path, pid):
-    """When the barriers of a process end, in an exported document."""
+    """Returns when the barriers of a process end, in an exported document."""
     document = json.loads(path.read_bytes())
     events = [e for e in document["traceEvents"] if e.get("pid") == pid and e["name"] == "barrier"]
     return [round(event["ts"] * 1000 + event["dur"] * 1000) for event in events]
@@ -129,7 +129,7 @@ def test_spans_are_found_by_every_form_of_their_name(tmp_path):
 
     trace = Trace(str(record(tmp_path / "t.vst", work)))
     shown = next(name for name, *_ in trace.totals() if name.endswith(("Worker.step", "): step")))
-    assert len(trace.spans("step")) == 1  # the annotation is called so, the function only in part
+    assert len(trace.spans("step")) == 1  # the annotation is named "step"; the function's name only contains the word
     assert len(trace.spans(shown)) == 2
     assert len(trace.spans("<built-in function len>")) == len(trace.spans("len")) == 2
     assert trace.spans("tep") == trace.spans("") == []

@@ -1,4 +1,4 @@
-"""record_function, instant and counter: what they put into a trace, and that they never disturb the program."""
+"""record_function, instant and counter: their records in the trace, and that they never disturb the program."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,9 @@ def events(prof, name=None, phase="X"):
 
 
 def annotations(prof):
-    """Names in the order in which they began; one that outlives the call it began in is a pair of events, b and e."""
+    """Returns names in the order in which the spans began. A span that outlives the call in which it began is a pair of
+    events, b and e.
+    """
     found = [event for event in load(prof)["traceEvents"] if event.get("cat") == "user_annotation"]
     begun = sorted((event for event in found if event["ph"] in "Xb"), key=lambda event: event["ts"])
     ended = sum(event["ph"] in "Xe" for event in found)
@@ -31,7 +33,7 @@ def annotations(prof):
 
 
 def annotated(function):
-    """The annotations made while function runs."""
+    """Returns the annotations made while the function ran."""
     with profile() as prof:
         function()
     return annotations(prof)
@@ -107,7 +109,7 @@ def test_spans_that_cross_a_start_or_a_stop_do_no_harm():
 def test_a_decorated_function_stays_itself():
     @record_function("named")
     def function(x: int, *, y: int = 2) -> int:
-        """Says what it does."""
+        """A docstring, which the decorator must keep."""
         return x + y
 
     assert function(1) == 3
@@ -431,7 +433,9 @@ def test_arguments_are_not_rendered_when_nothing_is_recorded(monkeypatch):
 
 
 def stack_of(prof, name):
-    """The call stack of the only span of that name, from the innermost frame to this file's test."""
+    """Returns the call stack of the only span with this name, from the innermost frame to the frame of this file's
+    test.
+    """
     [span] = [event for event in load(prof)["traceEvents"] if event["name"] == name and event["ph"] in "Xb"]
     text = span["args"]["Call stack"]
     assert text.endswith(";")
@@ -472,7 +476,8 @@ def test_every_span_holds_its_call_stack_if_the_profile_says_so():
     stacks = {event["args"]["Call stack"] for event in events(prof, "block")}
     assert len(events(prof, "block")) == 3 and len(stacks) == 1
     assert stacks.pop().split(";")[0].endswith(": outer")
-    assert events(prof, "decorated")[0]["args"]["Call stack"].split(";")[0].endswith(": outer")  # who called it
+    # the function that called it
+    assert events(prof, "decorated")[0]["args"]["Call stack"].split(";")[0].endswith(": outer")
     with profile() as prof:
         outer()
     assert not any("Call stack" in event.get("args", {}) for event in events(prof, "block"))

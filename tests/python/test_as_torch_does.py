@@ -1,4 +1,4 @@
-"""What a Python tracer must get right, as torch's own tests of its tracer have it (test_python_tracer.py)."""
+"""Requirements of torch's own tests for its Python tracer (test_python_tracer.py), applied to ours."""
 
 import json
 import subprocess

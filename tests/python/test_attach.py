@@ -1,4 +1,4 @@
-"""`vestige attach`: a process that runs already is recorded for a while, and runs on."""
+"""`vestige attach`: records a running process for a while; the process continues."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from running import BY_REMOTE_EXEC, FOLDER, PATIENT, WORKER, detach, need_a_way_
 from usable import usable_engines
 
 need_a_way_in()
-TIMES = 50 if BY_REMOTE_EXEC else 4  # gdb takes most of a second each
+TIMES = 50 if BY_REMOTE_EXEC else 4  # each use of gdb takes most of a second
 ATTACH_OFTEN = """
 import sys
 from vestige.cli.attach import command
@@ -54,7 +54,8 @@ def test_what_runs_is_recorded_from_the_calls_that_are_open_and_the_report_appea
     vestige.Trace(str(tmp_path / "t.vst")).export(str(tmp_path / "t.json"))
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     open_before = [event for event in events if event["name"].endswith((": <module>", ": main"))]
-    assert len(open_before) == 2 and all(event["dur"] >= 99_000 for event in open_before)  # us: all of the time
+    # microseconds: the whole recording
+    assert len(open_before) == 2 and all(event["dur"] >= 99_000 for event in open_before)
     assert (program.ask("hooks()"), program.ask("branch(7)")) == (0, 42)
     assert left_in_folder(program.pid) == []
     assert program.end() == ""

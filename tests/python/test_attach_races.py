@@ -1,4 +1,4 @@
-"""A short form of proofs/attach_races.py: programs that are attached to at difficult moments end as they do alone."""
+"""A short form of proofs/attach_races.py: programs end as usual when somebody attaches at difficult moments."""
 
 import shutil
 import sys
@@ -17,7 +17,7 @@ import attach_races
 def test_programs_end_as_alone_whatever_they_are_about(way):
     if way == "gdb" and shutil.which("gdb") is None:
         pytest.skip("gdb is not installed")
-    kinds = attach_races.KINDS[sys.version_info.minor % 3 :: 3]  # Pythons share them
+    kinds = attach_races.KINDS[sys.version_info.minor % 3 :: 3]  # each Python tests a third of the kinds
     found = attach_races.prove(len(kinds), way, seed=1, kinds=kinds)
     assert found.trouble == []
     assert found.counts["recorded"] > 0

@@ -1,4 +1,4 @@
-"""What `vestige attach` and `vestige detach` refuse before they touch a process."""
+"""Cases that `vestige attach` and `vestige detach` refuse before they touch a process."""
 
 import ctypes
 import os
@@ -79,7 +79,7 @@ def test_not_itself():
 
 
 class Other:
-    """A process of another kind than there is here."""
+    """Pretends to be a process with unsupported properties."""
 
     pid = 77
     handle = -1
@@ -133,7 +133,7 @@ def test_what_remote_exec_refuses_is_one_line(monkeypatch, error, line):
 
 
 def gdb_that(tmp_path, monkeypatch, text):
-    """Another program in the place of gdb."""
+    """Puts another program in place of gdb."""
     (tmp_path / "gdb").write_text(f"#!/bin/sh\n{text}\n")
     (tmp_path / "gdb").chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -181,7 +181,7 @@ def test_help_of_the_seldom_options_is_not_on_the_first_screen(workplace):
 
 
 def before_ready(line):
-    """The worker, which does something else first, when all is imported."""
+    """Returns the worker's source with an additional line before it prints "ready"."""
     return WORKER.replace('    print("ready"', f'    {line}\n    print("ready"')
 
 

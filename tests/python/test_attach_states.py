@@ -1,5 +1,6 @@
-"""`vestige attach` to processes that cannot be recorded now, or end meanwhile: one line says why, and the process is as
-it was."""
+"""`vestige attach` to processes that cannot be recorded now, or that end meanwhile: one line says why, and the process
+is unchanged.
+"""
 
 import os
 import re
@@ -31,7 +32,7 @@ core = sys.modules.get("vestige._core")
 print(core, flush=True)
 sys.stdin.readline()
 """
-# The whole regular expression is one instruction, which takes very long.
+# The whole match is one instruction, which takes very long.
 HOLDS_THE_GIL = """
 import re
 print("ready", flush=True)
@@ -85,7 +86,7 @@ def test_all_threads_blocked_says_so_and_does_not_start_later(running, tmp_path)
     line = refusal(program.attach("-o", "t.vst", *SHORT))
     assert re.match(rf"process {program.pid} ran no Python code.* for 0\.3 s: it waits in the system", line), line
     program.tell("")
-    assert program.hear() == "None\n"  # vestige was not even loaded
+    assert program.hear() == "None\n"  # vestige was not loaded
     assert program.end() == ""
     assert not (tmp_path / "t.vst").exists()
 
@@ -115,7 +116,7 @@ def test_where_the_main_thread_waits_gdb_has_another_one_do_it(running):
     )
     if BY_REMOTE_EXEC:
         assert "in its main thread" in refusal(program.attach(*SHORT))
-    if HERE["nogil"]:  # there gdb asks the main thread alone
+    if HERE["nogil"]:  # on these Pythons, gdb asks the main thread only
         refusal(program.attach("--gdb", *SHORT))
         return
     result = program.attach("-q", "--for", "20ms", "--gdb")
@@ -125,7 +126,7 @@ def test_where_the_main_thread_waits_gdb_has_another_one_do_it(running):
 
 
 def waits_for(pid):
-    """The first argument of the system call that the main thread is in; 0 if it runs."""
+    """Returns the first argument of the main thread's system call; 0 if the thread runs."""
     with open(f"/proc/{pid}/syscall") as file:
         words = file.read().split()
     return int(words[1], 16) if len(words) > 3 else 0
@@ -135,7 +136,7 @@ def waits_for(pid):
     sys.version_info < (3, 13) or HERE["nogil"], reason="only from 3.13 on, with the GIL, is its lock taken"
 )
 def test_where_the_main_thread_waits_for_the_gil_it_alone_is_asked(running, tmp_path):
-    """A thread that gives it the GIL would wait for the main thread, and that for a lock of this thread."""
+    """A thread that gives the GIL to the main thread waits for it, and the main thread waits for a lock of this thread."""
     if shutil.which("gdb") is None:
         pytest.skip("gdb is not installed")
     program = running(
@@ -163,7 +164,7 @@ def test_a_process_that_gdb_would_hold_too_long_is_let_go(running):
         pytest.skip("gdb is not installed")
     program = running()
     result = program.attach("-q", "--for", "1ms", "--gdb", "--standstill", "1us")
-    if result.returncode:  # else gdb was faster than the clock
+    if result.returncode:  # otherwise gdb was faster than the timeout
         assert "the process was released unchanged" in refusal(result)
     assert (program.ask("hooks()"), program.ask("branch(7)")) == (0, 42)
     assert program.end() == ""
@@ -221,7 +222,7 @@ def test_a_command_that_gives_up_leaves_no_request(running, tmp_path):
     until = time.monotonic() + TIMEOUT
     while not (FOLDER / f"attach-{program.pid}.sock").exists() and time.monotonic() < until:
         time.sleep(0.01)
-    time.sleep(0.5)  # it waits for the process now, or it is just about to: both must do
+    time.sleep(0.5)  # attach waits for the process now or is about to; both cases must work
     command.terminate()
     command.communicate(timeout=TIMEOUT)
     assert command.returncode == 130

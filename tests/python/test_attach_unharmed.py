@@ -1,4 +1,4 @@
-"""What `vestige attach` must not do to a process, whatever that is about when somebody attaches to it."""
+"""`vestige attach` never harms a process, whatever the process does when somebody attaches."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ need_a_way_in()
 BY_GDB = pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
 SHORT = ("--wait", "2s")
 
-# Waits for a line before Python begins, or when it has ended.
+# Waits for a line either before Python begins or after it has ended.
 WAITS_OUTSIDE = """
 #include <stdlib.h>
 #include <unistd.h>
@@ -91,7 +91,7 @@ int keep(void)
     return count;
 }
 """
-# Becomes another program when it is told to.
+# Replaces itself by another program on request.
 BECOMES = """
 import os, sys
 print("ready", flush=True)
@@ -129,7 +129,7 @@ def attach(program, *words):
 
 
 def is_unharmed(program):
-    """Works as before, and has said nothing."""
+    """Returns whether the program works as before and has printed nothing."""
     return (program.ask("hooks()"), program.ask("branch(7)"), program.end(), program.process.returncode) == (
         0,
         42,
@@ -162,7 +162,7 @@ def test_a_process_that_becomes_another_program_just_before_gdb_stops_it_is_left
     assert program.hear() == "ready\n"
     try:
         if flags:
-            gdb.inject(target, TIMEOUT)  # all lies where it did, so there is nothing to go wrong
+            gdb.inject(target, TIMEOUT)  # nothing has moved, so this attach works
         else:
             with pytest.raises(Failure, match="runs another program now than when vestige looked"):
                 gdb.inject(target, TIMEOUT)
@@ -229,7 +229,7 @@ def test_a_program_that_lets_nobody_compile_does_not_notice(running):
     source = WORKER.replace("eval(line)", "{'hooks()': hooks, 'branch(7)': lambda: branch(7)}[line.strip()]()")
     refuse = "\ndef refuse(event, _):\n    if event == 'compile':\n        raise RuntimeError(event)\n"
     program = running(source.replace("\nmain()\n", f"{refuse}sys.addaudithook(refuse)\nmain()\n"))
-    attach(program)  # what of vestige is compiled already is loaded
+    attach(program)  # vestige's modules are compiled already
     assert is_unharmed(program)
 
 
@@ -369,7 +369,7 @@ def test_a_command_that_is_killed_leaves_no_file_but_its_socket(running, tmp_pat
     socket = FOLDER / f"attach-{program.pid}.sock"
     while not socket.exists():
         assert waiting.poll() is None
-    time.sleep(0.5)  # it waits for the process now, or gdb is at work: both must do
+    time.sleep(0.5)  # attach waits for the process now, or gdb is at work: both cases must work
     waiting.kill()
     waiting.communicate()
     assert [name for name in os.listdir(FOLDER) if str(program.pid) in name] == [socket.name]
@@ -377,7 +377,7 @@ def test_a_command_that_is_killed_leaves_no_file_but_its_socket(running, tmp_pat
     assert (program.end(), program.process.returncode) == ("", 0)
     other = running()
     assert attach(other).returncode == 0
-    assert not socket.exists()  # the next command has removed what was left
+    assert not socket.exists()  # the next command has removed the socket
 
 
 def test_a_process_that_has_just_ended_says_so(running):

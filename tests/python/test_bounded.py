@@ -1,4 +1,4 @@
-"""Bounded recordings: the newest records stay, contiguous and with their names; what was dropped is counted."""
+"""Bounded recordings: the newest records stay, without gaps and with their names; dropped records are counted."""
 
 import gc
 import subprocess
@@ -49,7 +49,7 @@ def test_a_file_keeps_the_newest_within_its_bound(tmp_path):
     (mark,) = dropped_marks(trace)
     assert mark["args"]["records"] == facts["dropped"]
     first = min(event["ts"] for event in calls(trace))
-    assert abs(mark["ts"] - first) < 1  # microsecond: it does not stretch the timeline
+    assert abs(mark["ts"] - first) < 1  # microsecond: the mark does not stretch the timeline
     (span,) = [event for event in calls(trace) if short(event["name"]) == "outer"]
     assert span["args"]["open at start"] == 1 and span["ts"] - first < 1
 
@@ -88,7 +88,7 @@ def test_deep_recursion_stays_nested(tmp_path):
 
     with profile(output=path, max_size="1M") as prof:
         deeper(700)
-    trace = load(prof)  # checks that it nests
+    trace = load(prof)  # also checks that the spans nest
     (numbers,) = numbers_of(trace).values()
     assert_contiguous(numbers)
     assert sum(short(event["name"]) == "deeper" for event in calls(trace)) == 701
@@ -178,7 +178,7 @@ def test_each_thread_keeps_its_newest(tmp_path):
 
 @pytest.mark.any_python
 def test_two_thousand_threads_lose_nothing(workplace):
-    """Each is there all along, and records little: none of them needs a slot of its own."""
+    """Each thread lives through the whole recording and records little; no thread needs its own slot."""
     workplace.write(
         "p.py",
         """
@@ -281,7 +281,7 @@ def test_how_long_is_kept_can_be_said_in_several_ways(tmp_path, keep):
 
 @pytest.mark.any_python
 def test_a_report_of_the_end_alone(tmp_path):
-    """Of any trace; what is open then is there."""
+    """Works with any trace; calls that are open at the beginning are in the report."""
     path, functions = tmp_path / "t.vst", numbered()
     half = 0
 
@@ -307,7 +307,7 @@ def test_a_report_of_the_end_alone(tmp_path):
     (numbers,) = numbers_of(read(out)).values()
     assert_contiguous(numbers)
     trace.set_range()
-    assert trace.info() == facts  # and all of it is there again
+    assert trace.info() == facts  # the trace still has all records
 
 
 # ---- against the whole -------------------------------------------------
@@ -344,7 +344,7 @@ def size_of(program):
 
 
 def recorded(program, **bounds):
-    """The names of the calls in the order in which they ended, without those that end with the recording."""
+    """Returns the names of the calls in the order in which they ended, without the calls that were open at the end."""
     size = size_of(program)
     gc.disable()
     try:
@@ -362,7 +362,7 @@ def recorded(program, **bounds):
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from([a, b, c]), steps), min_size=1, max_size=6))
 def test_a_bounded_recording_is_the_tail_of_the_whole_one(program):
-    recorded(program)  # what is new is so once
+    recorded(program)  # warm-up: later runs record equal calls
     whole, part = recorded(program), recorded(program, max_size="1M")
     assert 2_000 < len(part) < len(whole)
     assert part == whole[len(whole) - len(part) :]

@@ -1,4 +1,4 @@
-"""Bounds as the command and profile() take them: sizes, times, and what is said of those that cannot be."""
+"""Bounds in the command and in profile(): sizes, times, and the errors for invalid bounds."""
 
 import sys
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Bounded recordings that go on for long, and end without a stop."""
+"""Bounded recordings that last long and end without a stop."""
 
 import os
 import signal
@@ -95,7 +95,7 @@ def test_killed_at_any_moment_the_newest_records_are_there(tmp_path, tries):
     (numbers,) = numbers_of(trace).values()
     assert_contiguous(numbers)
     assert len(numbers) > 3_000
-    # All that it told of is there, and no more than can have been under way.
+    # All reported calls are in the trace, and no more calls than can have been running.
     extra = len(numbers) - 1 - max(at for at, number in enumerate(numbers) if number == COUNT - 1)
     assert 0 <= extra < COUNT and count >= 30_000
     work = [event for event in calls(trace) if short(event["name"]) == "work"]

@@ -1,4 +1,4 @@
-"""Long recordings stay small: in memory, in the file, and in what they keep alive."""
+"""Long recordings stay small: in memory, in the file, and in the objects that they keep alive."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def memory():
     [
         (50_000, 'eval("1")'),
         (50_000, 'eval(compile(f"{number}", "<string>", "eval"))'),
-        (300_000, "eval(loads(data))"),  # a new code object as well, without the compiler's time
+        (300_000, "eval(loads(data))"),  # loads() makes new code objects without the compiler's time
     ],
 )
 def test_evals_leave_memory_and_file_bounded(count, step, tmp_path):
@@ -62,7 +62,8 @@ print(grown, os.stat(sys.argv[1]).st_size, Trace(sys.argv[1]).info()["records"])
 """,
         path,
     )
-    assert records <= (10_000 + count) * 8 + 10_000  # two are of a C function, by which 3.13 copies the locals
+    # two records belong to a C function with which 3.13 copies the locals
+    assert records <= (10_000 + count) * 8 + 10_000
     assert size <= records * 8 * 1.01 + 2 * MIB
     assert grown <= 4 * MIB
 
@@ -175,7 +176,7 @@ def test_code_and_functions_of_the_program_are_not_kept_alive():
 
 
 def test_finished_profiles_give_everything_back():
-    """File descriptors and mappings, after many recordings."""
+    """File descriptors and mappings after many recordings."""
     import gc
     import os
 

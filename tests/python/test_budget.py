@@ -1,4 +1,6 @@
-"""Budgets: what is called most is left out and estimated, what is recorded stays whole, and nothing is left behind."""
+"""Budgets: functions that are called most are left out and estimated, recorded calls stay whole, and a stop restores
+everything.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def mixed(count):
 
 
 def run_for(seconds, work):
-    """Runs it for so much CPU time; how often it ran."""
+    """Runs `work` for this much CPU time; returns the number of runs."""
     end = time.process_time() + seconds
     times = 0
     while time.process_time() < end:
@@ -68,7 +70,9 @@ def run_for(seconds, work):
 
 
 def recorded(work, engine, share=0.03, ns=50.0, triggers=()):
-    """The trace of work(), as if a call cost `ns`: then a function that is called all the time is left out."""
+    """Returns the trace of work(), with a call's cost set to `ns`, so that a function that is called all the time is
+    left out.
+    """
     session = _core.Session(None, engine=engine, gc=False)
     session.set_budget(share, ns, ns)
     if triggers:
@@ -96,7 +100,7 @@ def budget_of(trace):
 
 
 def nested(trace, name):
-    """How many calls of a function are inside of each other at most. The parent of a row is an earlier one."""
+    """Returns the greatest number of nested calls of a function. A row's parent is always an earlier row."""
     names = trace.functions()
     depths = []
     for row in trace.tables(["calls"])["calls"]:
@@ -111,10 +115,10 @@ def test_what_is_called_most_is_left_out_and_estimated(engine):
     assert told.functions >= 2
     assert told.windows >= 1
     records = trace.info()["records"]
-    assert records < times * 5000  # each has four
+    assert records < times * 5000  # each call has four
     found = rows(trace)
-    assert found["leaf"].calls > records / 4  # more than what was recorded of it
-    assert times * 5000 / 2.5 < found["leaf"].calls < times * 5000 * 2.5  # a machine may be busy
+    assert found["leaf"].calls > records / 4  # more calls than were recorded
+    assert times * 5000 / 2.5 < found["leaf"].calls < times * 5000 * 2.5  # tolerance for a busy machine
     session.finish()
     assert _core.hooks_in_place() == 0
 
@@ -125,7 +129,7 @@ def test_calls_that_are_open_when_their_function_is_left_out_end_where_they_did(
     expected = work()
     results = set()
 
-    for seconds in (0.4, 1, 3):  # on a very busy machine the first window may come late
+    for seconds in (0.4, 1, 3):  # on a very busy machine, the first window may come late
 
         def several(seconds=seconds):
             return run_for(seconds, lambda: results.add(work()))
@@ -137,9 +141,9 @@ def test_calls_that_are_open_when_their_function_is_left_out_end_where_they_did(
     assert results == {expected}
     assert budget_of(trace).windows >= 1
     for name, most in {"fib": 15, "mixed": 1, "failing": 1, "leaf": 1, "loop": 1, "<lambda>": 3}.items():
-        assert nested(trace, name) <= most  # after an end that is missing, the next call would be inside
+        assert nested(trace, name) <= most  # if an end were missing, the next call would be inside the call
     found = rows(trace)
-    assert found["run_for"].calls == 1  # the call around all is one call, and lasts to the end
+    assert found["run_for"].calls == 1  # the outermost call is recorded as one call, to its end
     assert found["run_for"].total_ns >= 0.9 * (trace.info()["end_ns"] - trace.info()["start_ns"])
     session.finish()
 
@@ -186,7 +190,7 @@ def test_coroutines_are_left_out_and_their_tasks_stay_whole(engine):
     times, trace, session = recorded(lambda: run_for(0.5, lambda: results.add(asyncio.run(ask_all()))), engine)
     assert results == {2500}
     names = trace.functions()
-    if sys.version_info >= (3, 12):  # before, the hook itself may go
+    if sys.version_info >= (3, 12):  # on older Pythons, the hook itself may be removed
         rows = trace.tables(["left_out"])["left_out"]
         left_out = {names[row.func][1] for row in rows if row.func is not None}
         assert "answer" in left_out
@@ -194,14 +198,14 @@ def test_coroutines_are_left_out_and_their_tasks_stay_whole(engine):
     assert nested(trace, "answer") <= 1
     assert nested(trace, "ask") <= 1
     for steps in trace.tables(["task"])["task"]["steps"]:
-        assert steps <= 6  # one that took a step of another task, or a call in a step, for its own would have more
+        assert steps <= 6  # a task that took another task's step, or a call in a step, for its own step would have more
     session.finish()
     assert _core.hooks_in_place() == 0
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_burst_is_followed_after_some_thousand_calls(engine):
-    """The account holds for a hundred milliseconds at 1 %: 16,000 calls of 62 ns."""
+    """At 1 %, a hundred milliseconds of credit last for 16,000 calls of 62 ns."""
 
     def rest(turns):
         return sum(range(turns))
@@ -307,7 +311,7 @@ def test_the_profile_engine_is_refused():
 
 
 def test_a_bounded_file_says_what_is_left_out_all_the_while(tmp_path):
-    """Also if that was decided before the time that it keeps."""
+    """The file also says this for decisions made before the kept time."""
     path = tmp_path / "t.vst"
     with vestige.profile(output=path, with_stack=True, budget=0.001, last="0.4s"):
         run_for(1.2, lambda: (loop(500), [vestige.instant("mark") for _ in range(50)]))
@@ -347,7 +351,7 @@ def report_of(path, *options):
 
 
 def test_what_a_budget_costs_is_compensated(tmp_path):
-    """The times of calls, of the changes, and on 3.11 of calls that are left out: all are taken off."""
+    """The cost of calls, of changes, and on 3.11 of calls that are left out: all are subtracted."""
     path = tmp_path / "t.vst"
     with vestige.profile(output=path, with_stack=True, budget=0.05, compensate=True):
         run_for(0.2, lambda: loop(400))
@@ -359,7 +363,7 @@ def test_what_a_budget_costs_is_compensated(tmp_path):
     for name in mine:
         error = compensated[name]["compensated_error_ns"]
         assert error > 0
-        # From 3.12 on a call that is left out costs nothing, and the rest is far less than the error of the estimates.
+        # From 3.12 on, a call that is left out costs nothing; other costs are far below the error of the estimates.
         assert 0 < compensated[name]["total_ns"] < recorded[name]["total_ns"] + error * (102 not in model[1::4])
     assert {name: row["calls"] for name, row in compensated.items()} == {
         name: row["calls"] for name, row in recorded.items()

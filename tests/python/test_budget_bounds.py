@@ -1,4 +1,4 @@
-"""Estimates of what a budget left out are possible, whatever a program does: random recordings, written by hand."""
+"""Estimates for calls that a budget left out are possible, whatever a program does: random recordings, written by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HIDDEN, NO_TIME = 1, 8  # marks
 
 
 class Change:
-    """From `start` on these functions are left out."""
+    """From `start` on, these functions are left out."""
 
     def __init__(self, start, cpu, out, flags, since, since_cpu):
         self.start, self.out = start, set(FUNCTIONS) if flags & ALL else out
@@ -37,7 +37,9 @@ class Change:
 
 
 def changes(draw, length):
-    """Windows in which nothing is left out, and what is left out between; the process may wait in any of them."""
+    """Draws windows in which no function is left out, and the functions that are left out between; the process may wait
+    in any of them.
+    """
     found, at, cpu, since = [], draw.randrange(2 * MS), 1000, (0, 0)
     while at < length:
         is_window = len(found) % 2 == 0
@@ -52,7 +54,9 @@ def changes(draw, length):
 
 
 def calls(draw, start, end, changes, depth=0):
-    """(time, begins, function) of nested calls. One whose function is left out when it begins is not recorded."""
+    """Draws (time, begins, function) of nested calls. A call is not recorded if its function is left out when it
+    begins.
+    """
     at, found = start, []
     for _ in range(draw.randrange(1, 9)):
         begin = at + int((end - at) * draw.choice((0, 0.0001, 0.01, 0.3)) * draw.random())
@@ -67,7 +71,7 @@ def calls(draw, start, end, changes, depth=0):
 
 
 def busy(draw, start, end, changes):
-    """Short calls all the time, inside of one."""
+    """Draws short calls without pauses, inside one long call."""
     found, at = [(start, True, 1)], start
     step = max((end - start) // 300, 100)
     while at + step < end:
@@ -79,7 +83,7 @@ def busy(draw, start, end, changes):
 
 
 def words(events, changes):
-    """The records of a thread; that of one thread has the changes."""
+    """Returns the records of a thread, with the records of the changes."""
     order = [(change.start, 0, change) for change in changes] + [(time, 1, call) for time, *call in events]
     last, result = 0, []
     for time, _, what in sorted(order, key=lambda item: item[:2]):
@@ -90,7 +94,7 @@ def words(events, changes):
 
 
 def made(threads, changes):
-    """A trace of calls by number of thread."""
+    """Returns a trace, from calls by number of thread."""
     entries = [thread(number, 4242 + number) for number in threads]
     entries += [define(number, f"f{number}") for number in FUNCTIONS]
     entries.append(entry(METADATA, 0, "vestige.budget", "0.03"))
@@ -99,7 +103,7 @@ def made(threads, changes):
 
 
 def recording(draw):
-    """A trace, and the calls of it by thread."""
+    """Draws a trace, and its calls by thread."""
     length = draw.choice((20 * MS, 300 * MS, 2000 * MS))
     told = changes(draw, length)
     threads = {}
@@ -111,7 +115,9 @@ def recording(draw):
 
 
 def check(found, threads):
-    """self ≤ total ≤ the time of the threads in which it ran, and own times add up to no more than that of all."""
+    """Checks that self ≤ total ≤ the time of the threads that ran the function, and that own times sum up to at most
+    the time of all threads.
+    """
     times = {row.thread: row.self_ns for row in found["threads"]}
     for number, ns in times.items():
         at = [time for time, *_ in threads[number]]
@@ -171,7 +177,7 @@ def test_a_call_that_waits_while_others_are_left_out_is_one(server):
     assert found[2].calls == 1
     assert found[2].self_ns == found[2].total_ns == 898 * MS
     assert found[1].self_ns == 101 * MS - 1000
-    assert found[4].calls > 500  # of 90 that were recorded
+    assert found[4].calls > 500  # 90 of these calls were recorded
 
 
 def test_every_output_says_which_estimates_were_reduced(server):

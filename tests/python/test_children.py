@@ -1,4 +1,4 @@
-"""Child processes, however they start and end: each has a file, and each file has every call that its process made."""
+"""Child processes, however they start and end: each child has a file with every call that the child made."""
 
 import signal
 import textwrap
@@ -41,7 +41,9 @@ START = """
 
 @pytest.fixture
 def run(workplace):
-    """Runs code under `vestige run`; the traces agree with what the processes say. Gives the root and the others."""
+    """Runs code under `vestige run`, and checks that the traces agree with the counts of the processes. Returns the
+    root and the others.
+    """
 
     def run(code, *options, children=1, **kwargs):
         write_programs(workplace)
@@ -158,7 +160,7 @@ with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
     futures = [pool.submit(twice, 2) for _ in range(20)]
     assert [future.result() for future in futures] == [2] * 20
 """
-    root, others = run(code, children=None)  # one may have done all
+    root, others = run(code, children=None)  # one process may have done all the work
     assert sum(file.steps for file in others) == 80
     assert all(file.clean for file in others)
     assert {file.parent["pid"] for file in others} == {root.pid}

@@ -1,4 +1,6 @@
-"""profile(children=True), and forks in awkward places: nothing hangs, doubles, is lost or put into another's file."""
+"""profile(children=True), and forks at difficult moments: no process hangs, and no record is doubled, lost or put into
+another process's file.
+"""
 
 import os
 import textwrap
@@ -41,7 +43,7 @@ HEAD = """
 
 @pytest.fixture
 def run(workplace):
-    """Runs code with plain Python; what it records goes to t.vst."""
+    """Runs code with plain Python; the code's recording goes to t.vst."""
 
     def run(code, **options):
         write_programs(workplace)
@@ -241,7 +243,7 @@ def test_a_span_that_is_open_at_the_fork_is_the_parent_s(run):
 
 
 def test_a_fork_inside_a_hook(run, workplace):
-    """repr() of what is recorded is the program's code; so is a callback of the collector."""
+    """repr() of a recorded argument is the program's code; so is a callback of the collector."""
     root, others = run(
         """
         class Forks:
@@ -265,7 +267,7 @@ def test_a_fork_inside_a_hook(run, workplace):
         """
     )
     assert root.steps == 2
-    # Inside a hook the interpreter tells of no calls, in a child as little as in its parent.
+    # Inside a hook, the interpreter reports no calls, neither in a child nor in its parent.
     assert sorted(file.steps for file in others) == [0, 0, 3, 3]
 
 
@@ -294,7 +296,7 @@ def test_a_child_that_comes_back_from_a_hook_goes_on_being_recorded(run):
             assert wait(child) == 0
         """
     )
-    # The first child was forked where the call begins, its own and the second where it ends.
+    # The first child was forked where the call begins; its own child, and the second child, where the call ends.
     assert (root.steps, sorted(file.steps for file in others)) == (2, [1, 1, 2])
     for file in [root, *others]:
         assert [calls for name, calls in file.calls.items() if name.endswith(": give")] == [1]
@@ -362,7 +364,7 @@ def test_a_fork_in_a_child_forked_by_c_is_followed(run):
     assert (grandchild.parent["pid"], grandchild.parent["tid"]) == (root.pid, None)
 
 
-# Python code that prepares a child: all of it, or one function if the extension does the rest.
+# Python code that prepares a child: the whole code, or one function if the extension does the rest.
 @pytest.mark.parametrize(
     ("function", "options"), [("_record", ", on_trace_ready=print"), ("_expect_multiprocessing", "")]
 )
@@ -420,7 +422,7 @@ def test_a_greenlet_that_forks(run, workplace):
 
 
 def test_a_child_of_a_short_start_and_stop_elsewhere(run, workplace):
-    """Other threads start and stop recordings while this one forks."""
+    """Other threads start and stop recordings while this thread forks."""
     write_programs(workplace)
     workplace.write(
         "main.py",

@@ -1,5 +1,5 @@
-"""The start-up module in Pythons that a recorded program starts: it changes nothing, and where it cannot record it is
-not there.
+"""The start-up module in Pythons that a recorded program starts: it never changes the program, and it does nothing
+where it cannot record.
 """
 
 import glob
@@ -31,7 +31,9 @@ RUN = "import subprocess, sys\nsys.exit(subprocess.run({command!r}).returncode)"
 
 @pytest.fixture
 def launch(workplace, same):
-    """A program that starts another: says and returns the same with and without us. Gives the traces of children."""
+    """Runs a program that starts another; checks that output and exit code are the same with and without vestige.
+    Returns the traces of children.
+    """
 
     def launch(*command, **options):
         write_programs(workplace)
@@ -43,7 +45,7 @@ def launch(workplace, same):
 
 
 def other_pythons():
-    """Those that vestige supports and some that are old, as far as they are here."""
+    """Returns the installed Pythons: supported versions and some old ones."""
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     found = {}
@@ -85,7 +87,7 @@ def test_the_search_path_of_the_user_is_kept(workplace, launch, path):
 def test_the_sitecustomize_of_the_user_is_loaded_in_our_place(workplace, launch, source):
     workplace.write("site/sitecustomize.py", source)
     workplace.write("show.py", SHOW)
-    # Unbuffered: what a parent printed before its program began comes before what the child prints, recorded or not.
+    # Unbuffered, so that output that the parent printed first comes first, recorded or not.
     env = {**os.environ, "PYTHONPATH": str(workplace.path / "site"), "PYTHONUNBUFFERED": "1"}
     plain, [child] = launch(PYTHON, "show.py", env=env)
     assert ("Error in sitecustomize" in plain.stderr) is ("broken" in source or "a_module" in source or "pop" in source)
@@ -100,7 +102,7 @@ def test_a_sitecustomize_that_ends_the_process_ends_it(workplace, launch):
 
 
 def test_a_usercustomize_is_loaded_where_python_would_load_it(workplace, tmp_path):
-    """Not in an environment: the interpreter below it has the user's folder."""
+    """Uses the interpreter below the environment, because environments ignore the user's folder."""
     base = os.path.realpath(PYTHON)
     code = "import site; print(site.ENABLE_USER_SITE, site.getusersitepackages())"
     env = {**os.environ, "PYTHONUSERBASE": str(tmp_path / "user")}
@@ -121,7 +123,7 @@ def test_a_usercustomize_is_loaded_where_python_would_load_it(workplace, tmp_pat
 
 
 def test_a_child_in_another_environment_is_recorded_by_the_parent_s_vestige(workplace, launch):
-    """One that has no vestige, of the same Python."""
+    """The environment has the same Python but no vestige."""
     subprocess.run([os.path.realpath(PYTHON), "-m", "venv", "--without-pip", workplace.path / "venv"], check=True)
     python = workplace.path / "venv/bin/python"
     workplace.write("show.py", SHOW)

@@ -1,4 +1,4 @@
-"""`vestige completion`: the scripts in the shells they are for, as far as those are installed; bash always is."""
+"""`vestige completion`: the scripts, run in the installed shells; bash is always installed."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def printed(*words):
-    """By the command, in this process."""
+    """Completes by the command, in this process."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
         if words[0] in ("run", "memory"):
@@ -37,7 +37,7 @@ def printed(*words):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with files, and the scripts in it."""
+    """A folder with files and the scripts."""
     path = tmp_path_factory.mktemp("completion")
     for name in ("t.vst", "two words.vst", "notes.txt", "prog.py", "et.json"):
         (path / name).touch()
@@ -50,7 +50,7 @@ def place(tmp_path_factory):
 @pytest.fixture
 def bash(place):
     def complete(*words):
-        """What bash offers for the last of the words."""
+        """Returns the completions that bash offers for the last word."""
         command = ["bash", "--norc", "-c", SHOW, "bash", "vestige", *words]
         result = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True)
         assert result.stderr == ""
@@ -87,7 +87,7 @@ def test_bash_leaves_the_words_of_a_program_to_it(bash):
 
 
 def test_every_option_of_every_command_is_in_every_script(place):
-    """By the help that the commands print, which is another way to the same parsers."""
+    """Reads the commands and options from the printed help, independently of the scripts."""
     scripts = [(place / f"script.{shell}").read_text() for shell in ("bash", "zsh", "fish")]
     commands = [[name] for name in cli.COMMANDS if name not in ("et", "device")]
     commands += [["et", "check"], ["et", "show"], ["device", "check"]]

@@ -1,4 +1,4 @@
-"""`vestige diff`: known changes are found, chance is not, and a CI job can tell."""
+"""`vestige diff`: finds known changes, ignores chance, and gives CI jobs an exit code."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ def steady(n):
 
 
 def program(spins, calls=60, extra=0):
-    """Work that takes about `spins`, and some that is always the same."""
+    """Returns a program with work of about `spins`, and some constant work."""
 
     def run():
         for _ in range(calls):
@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("diff")
     for number in range(2):
         record(path / f"a{number}.vst", program(2000))
-    record(path / "slow.vst", program(80_000))  # by more than any machine is disturbed
+    record(path / "slow.vst", program(80_000))  # slower by more than any machine's noise
     record(path / "more.vst", program(2000, extra=180))
     return path
 
@@ -56,7 +56,7 @@ def diff(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
 
     def run(*words, code=0):
-        """What is printed, and what on stderr."""
+        """Returns the outputs on stdout and on stderr."""
         try:
             got = cli._dispatch(["diff", *words])
         except cli.Failure as failure:
@@ -74,7 +74,7 @@ def rows(text):
 
 
 def test_what_got_slower_is_found_and_fails_a_job(diff, monkeypatch):
-    monkeypatch.setattr(diff_noise, "SIGMAS", 0)  # a machine may be as busy as it likes
+    monkeypatch.setattr(diff_noise, "SIGMAS", 0)  # ignores the noise of a busy machine
     out, err = diff("a0.vst", "slow.vst", "--fail-over", "100%", "--format", "json", code=SLOWER)
     found = rows(out)
     assert found["work"]["total_ns_per_call_change"] > 1 and found["work"]["total_ns_per_call_significant"]
@@ -105,7 +105,7 @@ def test_several_runs_stand_on_a_side(diff, folder):
 
 
 def run_of(*functions, ns=1_000_000_000):
-    """A run: (name, calls, ns of a call, standard error of that)."""
+    """Returns a run from (name, calls, ns per call, standard error of this time)."""
     facts = {"start_ns": 0, "end_ns": ns, "lost": 0, "dropped": 0}
     run = Run([types.SimpleNamespace(facts=facts, path="t.vst")])
     for name, calls, each, error in functions:
@@ -132,7 +132,7 @@ def test_a_change_beyond_the_error_of_calls_is_no_chance():
     assert found["f"].self_call.is_significant and found["f"].self_time.is_significant
     assert abs(found["f"].self_call.share - 0.15) < 1e-9 and found["f"].effect == 15_000_000
     assert not found["g"].is_significant
-    assert not found["main"].is_significant  # once is never
+    assert not found["main"].is_significant  # a single run cannot show a change
 
 
 def test_more_calls_make_a_difference_and_few_nanoseconds_none():
@@ -176,7 +176,8 @@ def test_calls_are_counted(diff):
 
 
 def test_the_table_is_80_columns_wide_and_marks_what_is_chance(diff):
-    text = on_terminal([COMMAND, "diff", "a0.vst", "a0.vst"], columns=80, NO_COLOR="1")  # two runs may really differ
+    # the same run twice, because two runs may really differ
+    text = on_terminal([COMMAND, "diff", "a0.vst", "a0.vst"], columns=80, NO_COLOR="1")
     lines = text.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].startswith("A 1 run, ") and lines[1].startswith("B 1 run, ")
@@ -189,7 +190,7 @@ def test_the_table_is_80_columns_wide_and_marks_what_is_chance(diff):
 def test_what_it_found_is_folded_at_80_columns(diff):
     lines = on_terminal([COMMAND, "diff", "a0.vst", "slow.vst"], columns=80, NO_COLOR="1").splitlines()
     assert any(line.startswith("• ") for line in lines)
-    assert all(len(line) <= 80 or len(line.split()) == 1 for line in lines)  # a path may be longer
+    assert all(len(line) <= 80 or len(line.split()) == 1 for line in lines)  # only a path may be longer
 
 
 def test_rows_are_sorted_by_what_they_make_for_the_whole(diff):
@@ -205,7 +206,7 @@ def test_rows_are_sorted_by_what_they_make_for_the_whole(diff):
 def test_what_is_left_out_is_not_compared(diff):
     found = rows(diff("a0.vst", "slow.vst", "--format", "json", "--exclude", "<built-in*")[0])
     assert "<built-in function sum>" not in found
-    assert found["work"]["self_ns_per_call_change"] > 1  # the time of sum() is its own now
+    assert found["work"]["self_ns_per_call_change"] > 1  # the time of sum() counts as work's own time now
     assert diff("a0.vst", "a1.vst", "--include", "no*such", code=2)[1].count("\n") == 1
 
 
@@ -247,13 +248,14 @@ def test_noise_is_what_the_numbers_say():
     assert abs(change.noise - 3 * (2.3**2 + 50) ** 0.5) < 1e-9
     assert change.is_significant and abs(change.share - 0.3) < 1e-12
     assert not diff_noise.compare_single(100, 110, (5, 5), 0.02).is_significant
-    # runs that agree, and a change beyond them; runs that do not
+    # runs that agree, and runs that do not
     close, far = [(100, 0), (101, 0), (99, 0)], [(100, 0), (160, 0), (60, 0)]
     later = [(120, 0), (121, 0), (119, 0)]
     assert diff_noise.compare_runs(close, later, 0.01).is_significant
     assert not diff_noise.compare_runs(far, later, 0.01).is_significant
-    assert not diff_noise.compare_runs(close, [(120, 40)], 0.01).is_significant  # it knows that it is uncertain
-    # most functions agree about a common change of 20 %: that is no noise
+    # the later run has a large error of its own
+    assert not diff_noise.compare_runs(close, [(120, 40)], 0.01).is_significant
+    # Most functions share a common change of 20 %: this is not noise.
     assert diff_noise.floor_of([1.2] * 20) == diff_noise.FLOOR / 2
     assert diff_noise.floor_of([1.0, 1.3, 0.8, 1.2, 0.7, 1.4]) > 0.2
     assert diff_noise.floor_of([1.0]) == diff_noise.FLOOR

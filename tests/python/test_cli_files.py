@@ -1,4 +1,4 @@
-"""The commands that read traces, and what the command says when it is used wrongly."""
+"""Commands that read traces, and the messages for wrong usage."""
 
 import contextlib
 import gzip

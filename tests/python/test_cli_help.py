@@ -1,4 +1,4 @@
-"""The help: commands in groups, and examples that the parsers take as they stand."""
+"""The help: commands in groups, and examples that the parsers accept unchanged."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ def parsers():
 
 
 def commands_of(text):
-    """The words of each example, without what is said beside it or done with its output."""
+    """Returns the words of each example, without its comment and without pipes or redirections."""
     for line in EXAMPLE.findall(text):
         command = re.split(r"\s{2,}| \| | > ", line)[0]
         yield shlex.split(command)[1:]
@@ -69,7 +69,7 @@ def test_every_command_has_a_parser(parsers):
     assert "et check" in parsers and "et show" in parsers
 
 
-PARTED = ("et check", "et show", "device check")  # commands with commands of their own
+PARTED = ("et check", "et show", "device check")  # commands that have subcommands
 
 
 @pytest.mark.parametrize("name", [*(name for name in cli.COMMANDS if name not in ("et", "device")), *PARTED])

@@ -1,4 +1,4 @@
-"""`vestige info`: short, however much a trace holds."""
+"""`vestige info`: the output stays short for any trace."""
 
 import threading
 

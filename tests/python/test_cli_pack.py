@@ -1,4 +1,4 @@
-"""`vestige pack`: a packed trace is the trace, smaller; and no file is lost over it."""
+"""`vestige pack`: a packed trace reads like the trace, and is smaller; packing never loses a file."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`vestige report`, and the report after `vestige run`: what they say of programs whose calls are known."""
+"""`vestige report`, and the report after `vestige run`, for programs with known calls."""
 
 import csv
 import io
@@ -20,7 +20,8 @@ from vestige.cli.report.sections import Sections
 
 pytestmark = pytest.mark.any_python
 
-# Known calls: spin() takes nearly all of the time, in lib.py of site-packages called through three frames.
+# A program with known calls: spin() takes nearly all the time, and is called through three frames of lib.py in
+# site-packages.
 PROGRAM = """\
 import gc, json, os, sys, threading, time
 sys.path.insert(0, os.path.abspath("site-packages"))
@@ -61,7 +62,7 @@ def inner(f): return f()
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory):
-    """The program, recorded once, and what `vestige run` said."""
+    """The program, recorded once, with the output of `vestige run`."""
     from conftest import Workplace
 
     workplace = Workplace(tmp_path_factory.mktemp("report"))
@@ -74,7 +75,7 @@ def traced(tmp_path_factory):
 
 @pytest.fixture
 def report(traced, monkeypatch, capsys):
-    """The command, in this process: what it prints, or with code=… what it says on stderr."""
+    """Runs the command in this process; returns its output, or, with code=…, its stderr."""
     monkeypatch.chdir(traced.path)
 
     def run(*words, code=0, command="report"):
@@ -91,7 +92,7 @@ def report(traced, monkeypatch, capsys):
 
 
 def names(text):
-    """The functions of a tree, in order, with their depths."""
+    """Returns the functions of a tree, in order, with their depths."""
     found = re.findall(r"^ *[\d.]+ \w+ +\d+%  ([│├└─ ]*)(.+)$", text, re.MULTILINE)
     return [(len(indent) // 3, name.split("  [")[0]) for indent, name in found]
 
@@ -133,7 +134,7 @@ def test_the_end_of_a_run_is_as_wide_as_the_terminal(traced):
 
 
 def test_the_report_after_a_run_and_the_tree_show_the_same_lines(traced):
-    """With the same times and percentages, waits where they happen."""
+    """Times and percentages are equal, too, and waits are shown where they happen."""
     at_end = traced.said.stderr.splitlines()
     tree = traced.vestige("report", "t.vst", "--tree").stdout.splitlines()[1:]
     assert len(tree) > 5 and at_end[at_end.index(tree[0]) :][: len(tree)] == tree
@@ -248,7 +249,7 @@ def test_the_tree_for_programs_adds_up(report):
     for row in rows:
         own[row["function"]] = own.get(row["function"], 0) + row["self_ns"]
         calls[row["function"]] = calls.get(row["function"], 0) + row["calls"]
-    for row in flat:  # C functions of two modules may have the same name
+    for row in flat:  # C functions of two modules may share a name
         own[row["function"]] -= row["self_ns"]
         calls[row["function"]] -= row["calls"]
     assert not any(own.values()) and not any(calls.values())

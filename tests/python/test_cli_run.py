@@ -1,4 +1,4 @@
-"""`vestige run` beside plain Python: the same program must see and show the same, and leave a trace besides."""
+"""`vestige run` compared with plain Python: the program must see and print the same, and leave a trace."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Colours and progress: on a terminal, in a pipe, and as the environment says."""
+"""Colours and progress: on a terminal, in a pipe, and with settings in the environment."""
 
 import io
 import subprocess
@@ -100,7 +100,7 @@ print("done", flush=True)
 
 @pytest.mark.parametrize("block", [True, False])
 def test_progress_shows_after_a_second_and_goes_away(block):
-    """With a line of our own, and with rich where that is installed."""
+    """With our own line, and with rich where rich is installed."""
     if not block:
         pytest.importorskip("rich")
     code = PROGRESS.format(path=[], block=block)
@@ -145,7 +145,7 @@ def test_a_closed_or_missing_stream_is_no_terminal(monkeypatch):
 
 
 def test_reading_takes_no_time_to_speak_of_when_there_is_no_terminal():
-    """Progress is called every 50 ms at most; it must not be what takes the time."""
+    """Progress is called at most every 50 ms, and must not take noticeable time."""
     progress = terminal.Progress("x")
     begun = time.process_time()
     for _ in range(1000):

@@ -1,4 +1,6 @@
-"""Whatever a command meets is one line and an exit code: odd metadata, pipes, a stdout that takes nothing, our own defects."""
+"""Every problem of a command gives one line and an exit code: strange metadata, pipes, a stdout that accepts nothing,
+our own defects.
+"""
 
 import json
 import os
@@ -25,7 +27,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
 
 
 def lines_of(said):
-    """Of stderr: each of them ours."""
+    """Returns the lines of stderr, and checks that vestige wrote each."""
     lines = said.err.splitlines()
     assert all(line.startswith("vestige: ") for line in lines), said.err
     assert cli.UNEXPECTED not in said.err

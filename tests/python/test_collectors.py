@@ -1,5 +1,6 @@
-"""How a program asks for devices: by an activity of torch.profiler's, by an option, by a library that it names. The
-library is the device made of threads (examples/c/device)."""
+"""The ways to record devices: an activity of torch.profiler's, an option, or a library that the program names. The
+library is the device made of threads (examples/c/device).
+"""
 
 import ctypes
 import json
@@ -40,7 +41,7 @@ def has_driver():
 
 without_driver = pytest.mark.skipif(has_driver(), reason="a CUDA driver is here")
 
-# What the library does in Python: three kernels on each of two streams, and a copy.
+# The library's work, started from Python: three kernels on each of two streams, and a copy.
 PROGRAM = """
     import ctypes, sys
     library = ctypes.CDLL(sys.argv[1])

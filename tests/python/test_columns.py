@@ -1,4 +1,6 @@
-"""The columns of `vestige report`: one table of them makes text, JSON, CSV, --columns, --sort, --help and the reference."""
+"""The columns of `vestige report`: one table defines the columns of text, JSON, CSV, --columns, --sort, --help and the
+reference.
+"""
 
 import csv
 import io
@@ -59,7 +61,7 @@ with vestige.profile(output="t.vst", profile_memory=True, exceptions=True):
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory):
-    """{view: a trace that has what the view shows}."""
+    """Returns {view: a trace with data for this view}."""
     place = Workplace(tmp_path_factory.mktemp("columns"))
     place.write("work.py", PROGRAM)
     done = place.python("work.py")
@@ -77,7 +79,7 @@ def rows_of(said, view):
 
 
 def keys(table):
-    """Those that do not need what was not recorded here."""
+    """Returns the keys of columns that need nothing unrecorded."""
     return [column.key for column in table.columns if "switches" not in (column.text, column.files)]
 
 
@@ -106,7 +108,8 @@ def test_every_column_sorts_its_view(traces, view):
     for column in map(VIEWS[view].table.find, keys(VIEWS[view].table)):
         asked = "report", traces[view], f"--{view}", "--sort", column.key
         rows = rows_of(vestige(*asked, "--columns", column.key, "--format", "json"), view)
-        if view != "tree" and column.shown == column.of and column.unit.name != "list":  # a tree sorts siblings
+        # in a tree, only siblings are sorted
+        if view != "tree" and column.shown == column.of and column.unit.name != "list":
             values = [row.get(column.name) for row in rows]
             values = [value or ("" if column.unit.is_text else 0) for value in values]
             assert values == sorted(values, reverse=not column.unit.is_text), column.key
@@ -117,7 +120,8 @@ def test_the_column_that_names_the_row_is_there_even_if_it_is_not_chosen(traces)
     (row, *_) = rows_of(vestige("report", traces["flat"], "--columns", "calls,self", "--format", "json"), "flat")
     assert list(row) == ["calls", "self_ns", "function"]
     assert "      calls     self  function\n" in vestige("report", traces["flat"], "--columns", "calls, self").out
-    named = vestige("report", traces["flat"], "--columns", "self_ns,function,calls").out  # by their names in JSON
+    # columns are given by their names in JSON
+    named = vestige("report", traces["flat"], "--columns", "self_ns,function,calls").out
     assert "    self  function " in named and " calls\n" in named
 
 
@@ -158,7 +162,7 @@ def test_shares_are_numbers_for_programs(traces):
 def test_a_tree_for_programs_names_imports_in_a_column_of_their_own(traces):
     said = vestige("report", traces["tree"], "--tree", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(said.out), strict=True))
-    assert all(None not in row for row in rows)  # no line has more cells than the first
+    assert all(None not in row for row in rows)  # no line has more cells than the header
     assert "wave" in {row["import"] for row in rows}
     same = rows_of(vestige("report", traces["tree"], "--tree", "--format", "json"), "tree")
     assert [row["import"] for row in rows] == [row.get("import", "") for row in same]
@@ -197,7 +201,7 @@ def test_a_layout_cuts_the_last_name_alone_where_the_screen_ends():
 
 
 def test_max_is_the_longest_call_with_what_it_called(tmp_path):
-    """Inner calls of a function that calls itself are inside of one, and of several traces it is the longest of all."""
+    """Nested calls of a function lie inside its outer call; of several traces, the longest call counts."""
     once = enter(1, 10), enter(2, 0), leave(2, 40), enter(2, 10), enter(2, 5), leave(2, 200), leave(2, 5), leave(1, 30)
     other = enter(1, 10), enter(2, 5), leave(2, 70), leave(1, 5)
     for name, words in (("a.vst", once), ("b.vst", other)):

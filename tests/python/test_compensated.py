@@ -1,4 +1,4 @@
-"""Durations without what recording cost (profile(compensate=True), `vestige run --compensate`)."""
+"""Durations without the cost of recording (profile(compensate=True), `vestige run --compensate`)."""
 
 import json
 
@@ -19,12 +19,12 @@ def main():
 
 main()
 """
-MODEL = [1, 1, 100, 20, 10, 2, 50, 5, 5]  # in ps: less than a nanosecond, so that nothing is cut to 0
+MODEL = [1, 1, 100, 20, 10, 2, 50, 5, 5]  # in ps: less than a nanosecond each, so that no rounding cuts a result to 0
 
 
 @pytest.fixture
 def known(monkeypatch):
-    """Costs that are known instead of measured."""
+    """Known costs in place of measured costs."""
     monkeypatch.setattr(costs, "_learn", lambda engine, native: list(MODEL))
     monkeypatch.setattr(costs, "_learned", {})
 
@@ -81,7 +81,7 @@ def test_what_the_file_took_is_part_of_every_call():
 
 
 def test_costs_are_learned_with_the_hooks_of_the_engine():
-    """What they are depends on the machine; that they are there, and that the model holds together, does not."""
+    """The costs depend on the machine. The test checks only that they exist and fit together."""
     model = costs._learn(costs._core.engines[0], True)
     groups = [model[at : at + 4] for at in range(1, len(model), 4)]
     assert model[0] == 1
@@ -92,7 +92,7 @@ def test_costs_are_learned_with_the_hooks_of_the_engine():
 
 
 def program(bare, python, native, share, python_cost, c_cost):
-    """A program that takes longer by exactly that."""
+    """Returns a program that takes exactly as long as these costs say."""
     made = costs._Program(lambda: None)
     made.bare, made.calls = bare, [0.0, python, native]
     made.recorded = (bare + python * python_cost + native * c_cost) / (1 - share)
@@ -122,7 +122,7 @@ def test_a_cost_is_at_least_that_in_a_loop_and_the_error_covers_it():
 
 
 def loop(bare_ns, span_ns):
-    """A loop of calls that take so long, with spans of that length."""
+    """Returns a loop whose calls take `bare_ns`, with spans of `span_ns`."""
     made = costs._Program(lambda: None)
     made.bare, made.calls, made.span = 1000 * bare_ns, [0.0, 1000, 0.0], span_ns
     return made

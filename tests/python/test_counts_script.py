@@ -1,4 +1,4 @@
-"""`make bench-counts`: what it compares with what is committed, and when it does not (bench/counts.py)."""
+"""`make bench-counts`: compares counts with the committed counts, or says why it cannot (bench/counts.py)."""
 
 import json
 import sys

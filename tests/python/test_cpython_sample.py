@@ -1,6 +1,6 @@
-"""A few modules of CPython's own tests give the same results bare and traced, and the comparison sees what differs.
+"""A few modules of CPython's own tests give equal results bare and traced, and the comparison notices differences.
 
-`make check NAME=cpython` runs hundreds of modules the same way.
+`make check NAME=cpython` runs hundreds of modules in this way.
 """
 
 import gc
@@ -101,7 +101,8 @@ def objects_made_by_counting_them():
 
 @pytest.mark.parametrize("engine", vestige._core.engines)
 def test_the_collector_shows_the_program_no_object_of_ours(engine):
-    count = types.FunctionType(objects_made_by_counting_them.__code__.replace(), globals())  # code that never ran
+    # code that never ran before
+    count = types.FunctionType(objects_made_by_counting_them.__code__.replace(), globals())
     with vestige.profile(engine=engine):
         made = count()
     assert made == 0

@@ -1,5 +1,7 @@
-"""What the collector for CUDA records, in the words of torch.profiler's files. A library stands in for libcupti, as no
-GPU is here (tests/cupti/stub.h); tests/clients/test_cupti.py has the real libcupti walk the same buffers."""
+"""Recordings of the collector for CUDA, exported with the words of torch.profiler's files. A stub replaces libcupti,
+because the tests run without a GPU (tests/cupti/stub.h); in tests/clients/test_cupti.py, the real libcupti reads the
+stub's buffers.
+"""
 
 import json
 import os
@@ -16,7 +18,7 @@ from conftest import COMMAND, PYTHON
 
 pytestmark = pytest.mark.any_python
 
-# One of each, in an operator's place and outside of it.
+# An activity of each kind, inside an operator and outside.
 PROGRAM = """
     import sys
     import cupti_stub as c
@@ -54,7 +56,7 @@ def run_python(code, *words, **variables):
 
 
 def record(library, path, version=28, real=""):
-    """The events of the file that a recording of the program is exported to."""
+    """Returns the events of an exported recording of the program."""
     result = run_python(PROGRAM, library, version, path, real)
     assert (result.returncode, result.stderr) == (0, "")
     vestige.Trace(str(path)).export(str(path.with_suffix(".json")))
@@ -76,7 +78,8 @@ def test_events_are_those_of_torch_profiler_field_by_field(library, tmp_path):
     external = step["args"]["External id"]
     process, thread = step["pid"], step["tid"]
     (kernel,) = events["kernel"]
-    assert (kernel["pid"], kernel["tid"], kernel["name"]) == (1, 13, "_Z4gemmPfi")  # no C++ library is loaded
+    # the name stays mangled, because no C++ library is loaded
+    assert (kernel["pid"], kernel["tid"], kernel["name"]) == (1, 13, "_Z4gemmPfi")
     assert kernel["args"] == {
         "External id": external,
         "queued": 0,
@@ -165,7 +168,7 @@ def test_arrows_tracks_and_properties_are_those_of_torch_profiler(library, tmp_p
     assert (second["numSms"], second["computeMajor"]) == (108, 8)
 
 
-# Of an A100, in files of torch.profiler that Holistic Trace Analysis has published.
+# Properties of an A100, from files of torch.profiler that Holistic Trace Analysis has published.
 PUBLISHED = [
     ((122, 12544, (8, 16, 5), (128, 1, 1)), (5.925926, 23.703703, 25)),
     ((16, 0, (1, 1, 1), (128, 1, 1)), (0.009259, 0.037037, 0)),

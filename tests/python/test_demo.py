@@ -1,4 +1,4 @@
-"""The demo under trace: every call that it is known to make is there, no more and no less."""
+"""The demo, traced: the trace has exactly the known calls."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,6 @@
-"""`vestige device check`: what it says of two files that are made up, of a recording by the stub of libcupti, and on a
-machine without a GPU."""
+"""`vestige device check`: its results for two made-up files, for a recording by the stub of libcupti, and on a machine
+without a GPU.
+"""
 
 import copy
 import json
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.any_python
 
 
 def document(rounds=3, streams=(7, 20), shift=0.0):
-    """Each round launches two kernels on two streams, inside of an operator, and a copy outside of any."""
+    """Each round launches two kernels on two streams inside an operator, and a copy outside any operator."""
     events = []
     for number in range(rounds):
         at, first = 1000.0 * number + shift, 10 * number

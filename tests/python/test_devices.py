@@ -1,4 +1,4 @@
-"""What devices did, in a trace made by hand: `vestige info` tells of them, exports and other commands read it."""
+"""Activities of devices in a trace made by hand: `vestige info` shows them, exports and other commands read them."""
 
 import gzip
 import json

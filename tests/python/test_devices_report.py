@@ -1,5 +1,5 @@
 """`vestige report --devices` and the finding about idle devices, on traces made by hand: every number follows from the
-times that are in them.
+times in the traces.
 """
 
 import csv
@@ -49,7 +49,7 @@ def test_a_device_is_busy_while_any_stream_works(path):
     assert row["busy_ns"] == 4_000_000
     assert row["idle_ns"] == 4_000_000
     assert (row["gaps"], row["longest_gap_ns"]) == (2, 2_500_000)
-    assert row["until_launch_ns"] == 2_000_000  # from 3,500 to the launch at 5,500; the copy was launched before
+    assert row["until_launch_ns"] == 2_000_000  # from 3,500 to the launch at 5,500; the copy was launched earlier
 
 
 def test_streams_have_their_own_gaps_delays_and_queues(path):
@@ -129,7 +129,7 @@ def test_a_device_that_did_nothing_says_so(tmp_path):
 
 
 def rounds(launched, started, busy=4_000):
-    """A kernel every 10 ms, launched and started so many microseconds into its round."""
+    """Adds a kernel every 10 ms; launch and start lie this many microseconds after the round's beginning."""
     work = Work()
     for number in range(ROUNDS):
         at = 10_000 * number
@@ -173,7 +173,7 @@ def test_a_device_without_launches_is_idle_without_a_reason(tmp_path):
 @pytest.mark.parametrize(
     "work",
     [
-        rounds(1_000, 1_100, busy=5_500),  # busy for more than half of the time
+        rounds(1_000, 1_100, busy=5_500),  # the device is busy for more than half of the time
         rounds(5_000, 5_500, busy=5_500),
     ],
     ids=["often late", "late"],

@@ -1,4 +1,4 @@
-"""What `vestige diff` says first, and its flame graph: on traces made by hand, whose times are exact."""
+"""The first lines of `vestige diff`, and its flame graph, on traces made by hand with exact times."""
 
 import json
 import xml.dom.minidom
@@ -12,7 +12,7 @@ from in_process import vestige
 pytestmark = pytest.mark.any_python
 
 MS = 1_000_000
-# parse, load, new <and> gone; names may hold anything.
+# parse, load, new <and> gone; names may contain anything.
 ENTRIES = [define(1, "main"), define(2, "parse", "app.py", 3), define(3, "load", "app.py", 9), define(4, "<new & odd>")]
 
 

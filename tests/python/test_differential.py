@@ -1,7 +1,7 @@
 """Generated programs, recorded by every engine of this Python, against an oracle that uses no hooks.
 
-What fails is shrunk and printed as source with both trees; paste it into a test of its own below. `make
-check NAME=differential` does the same with thousands of programs.
+A failing program is shrunk and printed as source with both trees; paste it into a new test below. `make check
+NAME=differential` runs thousands of programs.
 """
 
 import re
@@ -17,12 +17,12 @@ from differential import compare, generate
 from differential.compare import HIDDEN, SHOWN, Different
 
 ACCURACY = Path(__file__).parents[2] / "docs" / "how" / "accuracy.md"
-PROGRAMS = 50  # here; five Pythons make it 250
-# To explain a failure, hypothesis may set a trace function.
+PROGRAMS = 50  # per Python; five Pythons make 250
+# No explain phase, because hypothesis may set a trace function there.
 PHASES = [Phase.generate, Phase.shrink]
 
 
-@seed(sys.version_info[1])  # each Python has programs of its own, the same ones each time
+@seed(sys.version_info[1])  # each Python has its own programs, the same ones in each run
 @settings(max_examples=PROGRAMS, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(generate.programs(), st.sampled_from([0, 0, 3]))
 def test_a_generated_program_is_recorded_as_it_ran(program, warm):
@@ -171,7 +171,7 @@ def main():
 
 
 def places(nodes):
-    """Every place in a tree: (siblings, index)."""
+    """Yields every place in a tree as (siblings, index)."""
     for index, node in enumerate(nodes):
         yield nodes, index
         yield from places(node.children)

@@ -1,4 +1,4 @@
-"""How long calls, requests and tasks took: histograms against exact quantiles, and in reports and tables."""
+"""Durations of calls, requests and tasks: histograms compared with exact quantiles, and shown in reports and tables."""
 
 import json
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from vestige.cli.report.data import Data
 from vestige.reading.durations import Durations
 
 pytestmark = pytest.mark.any_python
-EXACT = 128  # values that are kept as they are
+EXACT = 128  # the number of values that are stored exactly
 SHARES = [0, 0.1, 0.5, 0.9, 0.99, 1]
 TIMES = st.lists(st.one_of(st.integers(0, 2**62), st.integers(0, 1000), st.integers(10**6, 10**7)), min_size=1)
 
@@ -29,7 +29,7 @@ def exact(values, share):
 
 
 def width(text):
-    """How much longer the longest value of a bucket is than the shortest."""
+    """Returns the ratio of the longest to the shortest value of a bucket."""
     histogram = json.loads(text)
     return 2**2 ** -histogram["scale"] if "scale" in histogram else 1
 
@@ -76,7 +76,7 @@ def test_what_is_not_a_histogram_is_refused(text):
 
 
 def call(*times):
-    """A trace in which f takes so many ns each time."""
+    """Returns a trace with one call of f for each duration in ns."""
     words = [word for ns in times for word in (enter(2, 5), leave(2, ns))]
     named = define(1, "main"), define(2, "f"), thread()
     return trace(definitions(*named), records(enter(1, 10), *words, leave(1, 30)))

@@ -1,4 +1,4 @@
-"""A program of one's own that embeds the interpreter, linked in either way, is recorded like python itself."""
+"""A program that embeds the interpreter, linked in either way, is recorded like python itself."""
 
 import importlib.util
 import json

@@ -1,5 +1,5 @@
-"""Programs that end by os._exit, and programs that have closed their standard error: the recording is finished and told
-of as at any end, and the program's exit code and files stay its own.
+"""Programs that end by os._exit, and programs that have closed their standard error: the recording is finished and
+reported as at any end, and the program's exit code and files stay unchanged.
 """
 
 import json
@@ -164,7 +164,7 @@ def test_a_thread_may_end_the_process_while_the_main_thread_is_stuck_in_an_impor
         sys.path.insert(0, "shadow")
         import json
         """
-    workplace.write("shadow/json.py", "import stuck")  # the report imports a module of that name
+    workplace.write("shadow/json.py", "import stuck")  # the report imports a module with this name
     result = run(source)
     assert result.returncode == 6
     assert result.stderr.splitlines()[-1].startswith(HINT)
@@ -253,7 +253,7 @@ def test_a_profile_in_a_program_of_its_own_is_finished_too(workplace):
 
 
 def test_the_function_is_what_it_was(workplace, same):
-    """While it is recorded as well as without us, and when the recording is over the very same."""
+    """While recording, the function acts as without vestige; afterwards the original function is back."""
     workplace.write(
         "show.py",
         """\
@@ -278,7 +278,7 @@ def test_the_function_is_what_it_was(workplace, same):
 
 
 def test_a_full_pipe_that_a_thread_of_the_program_reads_does_not_stop_it(workplace):
-    """The thread cannot go on: the report is given up, not the end of the program."""
+    """The thread can never continue, so the report is given up, but the program ends."""
     workplace.write(
         "pipe.py",
         """\
@@ -294,7 +294,7 @@ def test_a_full_pipe_that_a_thread_of_the_program_reads_does_not_stop_it(workpla
         """,
     )
     workplace.write("end.py", "import os\nos._exit(9)")
-    # Standard error is that pipe from the beginning; nobody reads from it.
+    # Standard error is a pipe that nobody reads, from the beginning.
     start = f"exec(open('pipe.py').read())\nos.execv({COMMAND!r}, [{COMMAND!r}, 'run', '-o', 't.vst', 'end.py'])"
     before = time.monotonic()
     assert workplace.python("-c", start).returncode == 9

@@ -1,4 +1,4 @@
-"""Engines and their neighbours: tool ids, other people's hooks, second profiles, sub-interpreters."""
+"""Engines and other users of the interpreter's hooks: tool ids, other hooks, second profiles, sub-interpreters."""
 
 import bdb
 import cProfile
@@ -92,7 +92,7 @@ def test_id_3_is_taken_when_4_is_not_free():
 @needs_monitoring
 @pytest.mark.parametrize("engine", vestige._core.engines)
 def test_places_that_an_earlier_holder_of_our_id_disabled_are_recorded(engine):
-    """And a tool that holds another id is called once more at the places that it disabled."""
+    """A tool with another id is called once more at the places that it disabled."""
     monitoring, seen = sys.monitoring, []
     events = [monitoring.events.PY_START, monitoring.events.PY_RETURN, monitoring.events.CALL]
 
@@ -115,7 +115,7 @@ def test_places_that_an_earlier_holder_of_our_id_disabled_are_recorded(engine):
 
     disable(4)
     disable(1)
-    monitoring.restart_events()  # with another engine this test disabled the same places
+    monitoring.restart_events()  # with another engine, this test disabled the tool at these places
     try:
         leaf()
         once = seen.count(1)
@@ -174,7 +174,7 @@ def test_install_and_uninstall_may_be_repeated():
 
 
 def cprofile_counts(function):
-    """{function name: number of calls} by cProfile, of ours."""
+    """Returns {function name: number of calls} of our functions, counted by cProfile."""
     profiler = cProfile.Profile()
     profiler.enable()
     function()
@@ -195,7 +195,7 @@ def test_cprofile_started_and_stopped_inside_gives_what_it_gives_alone():
 
     counts = names(record(outer))
     assert inside == [alone]
-    # Until 3.11 a thread has one hook, so cProfile has it for its time.
+    # Until 3.11, a thread has only one hook; cProfile has the hook while it runs.
     assert counts["leaf"] == (5 if MONITORING else 2)
 
 
@@ -664,13 +664,13 @@ def test_code_that_is_left_out_has_no_events_while_recording_and_all_of_them_aft
         return [name for name in found if name.startswith("INSTRUMENTED")]
 
     run()
-    before = events()  # another tool may have left some
+    before = events()  # another tool may have left events enabled
     with vestige.profile(engine=engine, exclude=["excluded.py"]) as prof:
         run()
         assert events() == before
         run()
     assert "silent" not in names(load(prof))
-    # Another tool that gets our id sees all, and so do we in the next recording.
+    # Another tool that then gets our id sees all events, and so do we in the next recording.
     tool, monitoring = 4, sys.monitoring
     monitoring.use_tool_id(tool, "another")
     monitoring.register_callback(tool, monitoring.events.PY_START, lambda code, offset: seen.append(code.co_name))
@@ -695,7 +695,7 @@ def through(function):
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="events are disabled from 3.14 on")
 @pytest.mark.parametrize("engine", vestige._core.engines)
 def test_exceptions_end_recorded_calls_where_other_code_is_left_out(engine):
-    """Those of calls that were open before, too, and of generators that were suspended. From 3.15 on, functions that are
+    """Includes events of calls that were open before, and of suspended generators. From 3.15 on, functions that are
     left out have no event when an exception leaves them.
     """
     left_out = {}
@@ -735,7 +735,7 @@ def test_exceptions_end_recorded_calls_where_other_code_is_left_out(engine):
     with pytest.raises(KeyError):
         recorded()
     sys.monitoring.free_tool_id(tool)
-    assert seen == []  # whoever gets our id gets no event that it did not ask for
+    assert seen == []  # the next owner of our id gets no event that it did not ask for
     spans = {}
     for span in calls(load(prof)):
         spans.setdefault(short(span["name"]), []).append(span)

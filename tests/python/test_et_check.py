@@ -1,4 +1,4 @@
-"""`vestige et check`: a good execution trace is clean; each planted defect is found, with its line and no other."""
+"""`vestige et check`: accepts a correct execution trace; finds each planted defect at its line, and no other."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.any_python
 
 @pytest.fixture
 def check(tmp_path, capsys, monkeypatch):
-    """Runs `et check` on a document or text; gives the exit code and lines, without the last, which sums up."""
+    """Runs `et check` on a document or text; returns the exit code and the lines without the summary."""
     monkeypatch.chdir(tmp_path)
 
     def run(document, *options, timeline=None, name="et.json"):
@@ -53,7 +53,7 @@ def set_input(number, part, index, value):
 
 
 def edit_output(number, field, value):
-    """A field of the first output, a tensor."""
+    """Returns a change of one field of the first output, which is a tensor."""
 
     def damage(document):
         find(document, number)["outputs"]["values"][0][field] = value
@@ -75,7 +75,7 @@ def swap_attributes(document):
 
 
 def give_two_storages(document):
-    """To one tensor, in one list."""
+    """Gives a second storage to one tensor in one list."""
     find(document, 15)["inputs"]["values"][0][1][0] = 36
 
 
@@ -237,7 +237,7 @@ def test_what_torch_writes_of_values_is_no_defect(check):
     assert check(document)[:2] == (0, [])
 
 
-# What is done to the text; behind which words, or at which place from the end, it breaks; what is said of it.
+# Changes of the text; where they break it (behind these words, or so far from the end); and the expected message.
 BROKEN = {
     "a quote in a name": (lambda t: t.replace("aten::select", 'aten::"select'), 'aten::"', "expecting ',' delimiter"),
     "a line break in a name": (
@@ -349,7 +349,7 @@ def test_a_timeline_that_differs_is_told(check, name):
     code, lines, _ = check(good_document(), timeline=timeline)
     assert code == 1
     assert lines[0] == expected
-    assert len(lines) == (2 if name == "another thread" else 1)  # it is not in its parent either
+    assert len(lines) == (2 if name == "another thread" else 1)  # the node is not in its parent either
 
 
 def test_work_that_runs_for_a_thread_on_another_is_no_defect(check):

@@ -1,4 +1,4 @@
-"""`vestige et show`: the tree on the terminal, and parts of it for Graphviz."""
+"""`vestige et show`: the tree on the terminal, and parts of the tree for Graphviz."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def test_nodes_that_hang_nowhere_are_told(show):
 
 
 def drawn(path):
-    """Names of boxes, and arrows as pairs of names with what goes along them."""
+    """Returns the names of boxes, and the arrows as pairs of names with their labels."""
     text = path.read_text()
     boxes = dict(re.findall(r'^  (b\d+) \[label="(.*?)\\n#', text, re.MULTILINE))
     arrows = re.findall(r'^  (b\d+) -> (b\d+) \[label="(.*)"\];$', text, re.MULTILINE)

@@ -1,5 +1,6 @@
-"""Exceptions as marks: where each was raised and who caught it, by every engine. Up to Python 3.11, turbo sees those alone
-that leave a function."""
+"""Exceptions as marks: where each exception was raised and who caught it, with every engine. Up to Python 3.11, turbo
+sees only exceptions that leave a function.
+"""
 
 import asyncio
 import contextlib
@@ -21,7 +22,9 @@ def sees_all(engine):
 
 
 def found(function, *args, engine, **options):
-    """[(type, function that raised it, function that caught it)] in order of time, of what this file raised."""
+    """Returns [(type, function that raised, function that caught)] in order of time, for exceptions that this file
+    raised.
+    """
     with profile(engine=engine, exceptions=True, gc=False, **options) as prof, contextlib.suppress(Exception):
         function(*args)
     marks = [
@@ -207,7 +210,7 @@ def test_nobody_caught_what_leaves_a_thread(engine, monkeypatch):
         thread.start()
         thread.join()
 
-    # threading's own function hands it to the hook.
+    # A function of threading passes the exception to the hook.
     assert found(outer, engine=engine) == [("ValueError", "raises", "_bootstrap_inner")]
     assert found(passes, engine=engine)[0][:2] == ("ValueError", "raises")
 
@@ -275,7 +278,7 @@ def test_exceptions_go_with_what_is_recorded(engine):
             pass
 
     assert found(outer, engine=engine, only=["inside"]) == [("ValueError", "raises", "catches")]
-    assert found(outer, engine=engine, only=["inside"], max_depth=1) == []  # all of it happens further in
+    assert found(outer, engine=engine, only=["inside"], max_depth=1) == []  # all of it happens deeper
     wanted = [("ValueError", "inside_too", "inside_too")] if sees_all(engine) else []
     assert found(inside_too, engine=engine, only=["inside_too"], max_depth=1) == wanted
     assert found(around, engine=engine, only=["around"], max_depth=2) == [("ValueError", "leaves", "around")]

@@ -1,4 +1,6 @@
-"""The execution trace observer with torch: its own tests of torch 2.13, by their names, and what torch's does not stand."""
+"""The execution trace observer with torch: torch 2.13's own tests of its observer, under their names, and cases that
+fail with torch's observer.
+"""
 
 import glob
 import os
@@ -18,7 +20,7 @@ NONE = float("inf"), float("-inf"), float("nan")
 
 
 def payload():
-    """As torch's own tests have it."""
+    """The work of torch's own tests."""
     u = torch.randn(3, 4, 5, requires_grad=True)
     with record_function("## TEST 1 ##", "1, 2, 3"):
         handle = _record_function_with_args_enter(
@@ -258,7 +260,7 @@ def loaded_kernels():
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """One function, compiled once for all tests: it takes half a minute of a core."""
+    """A function that is compiled once for all tests, because compiling takes half a minute of CPU time."""
     from torch._inductor import config
 
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(tmp_path_factory.mktemp("inductor"))
@@ -295,7 +297,7 @@ def test_execution_trace_env_enabled_with_pt2(compiled, monkeypatch, tmp_path):
 
 
 def test_triton_fx_graph_with_et(compiled, path):
-    """The generated source is among the resources: all of the graph is in it, in order."""
+    """The generated source is among the resources, and all nodes of the graph are in the trace, in order."""
     observer = ExecutionTraceObserver().register_callback(path)
     observer.set_extra_resource_collection(True)
     with profile(execution_trace_observer=observer), torch.no_grad():
@@ -310,7 +312,7 @@ def test_triton_fx_graph_with_et(compiled, path):
 
 
 def test_a_triton_kernels_launch_is_a_node_with_its_file(path):
-    """A launcher says this of its kernel; only a GPU runs one."""
+    """A launcher reports its kernel like this; running the kernel needs a GPU."""
     u = torch.randn(3, 4)
     observer = ExecutionTraceObserver().register_callback(path)
     told = {
@@ -334,7 +336,7 @@ def test_a_triton_kernels_launch_is_a_node_with_its_file(path):
 
 
 class Renamed:
-    """Values with ids of theirs, compared with ours: each of theirs stands for one of ours, and doubles are exact."""
+    """Compares values with ids: each id of torch's stands for one id of ours. Doubles must be exactly equal."""
 
     def __init__(self):
         self.known = {}
@@ -344,7 +346,7 @@ class Renamed:
 
     def same(self, theirs, ours):
         if self.is_tensor(theirs):
-            has_storage = theirs[1] and theirs[3]  # all that have no bytes share one of theirs
+            has_storage = theirs[1] and theirs[3]  # tensors without bytes share one storage in torch's trace
             pairs = [("tensor", theirs[0], ours[0]), *([("storage", theirs[1], ours[1])] if has_storage else [])]
             return theirs[2:] == ours[2:] and all(self.known.setdefault(p[:2], p[2]) == p[2] for p in pairs)
         if isinstance(theirs, list) and isinstance(ours, list):

@@ -1,4 +1,4 @@
-"""`vestige export` and `vestige info` of recordings with an execution trace; no torch is needed."""
+"""`vestige export` and `vestige info` for recordings with an execution trace; torch is not needed."""
 
 import gzip
 import json

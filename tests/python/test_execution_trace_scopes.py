@@ -1,4 +1,4 @@
-"""The execution trace without torch: scopes of record_function with what they were given, and the process's ends."""
+"""Execution traces without torch: scopes of record_function with their arguments, and the ends of processes."""
 
 import os
 import re
@@ -240,7 +240,7 @@ def test_a_killed_program_leaves_its_graph(workplace):
 
 
 def test_a_fork_and_an_exit_leave_the_file_to_who_made_it(workplace):
-    """The child is not observed; the parent forgets to stop."""
+    """The child is not observed; the parent never stops the observer."""
     run(
         workplace,
         """

@@ -1,5 +1,6 @@
-"""The execution trace observer with torch, where things go wrong or happen at once: threads, forks, errors, odd tensors,
-profiles that begin and end while it runs."""
+"""The execution trace observer with torch, in difficult cases: threads, forks, errors, unusual tensors, and profiles
+that begin and end during the observation.
+"""
 
 import gc
 import os

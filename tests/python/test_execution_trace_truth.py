@@ -1,5 +1,5 @@
-"""The same seeded programs under torch's execution trace observer and under ours: the same operators, given the same,
-with the same parents. And ours beside its own timeline, by `vestige et check`.
+"""Seeded programs under torch's execution trace observer and under ours: equal operators, inputs and parents. Our
+document is also compared with our timeline, by `vestige et check`.
 """
 
 import threading
@@ -29,7 +29,7 @@ def perceptron():
 
 
 def convolution():
-    """With lists of tensors, for an optimizer that takes all parameters at once."""
+    """Has lists of tensors, because the optimizer takes all parameters in one operator."""
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2))
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
     model(torch.randn(2, 3, 8, 8)).sum().backward()
@@ -122,11 +122,11 @@ def traced(observer, path, program):
 
 @pytest.fixture
 def both(tmp_path):
-    """Gives torch's nodes and ours of a program."""
+    """Returns torch's nodes and our nodes of a program."""
 
     def run(program):
         for _ in range(2):
-            program()  # what is done only once is done
+            program()  # first run: one-time work happens here
         theirs = traced(torch.profiler.ExecutionTraceObserver(), tmp_path / "theirs.json", program)
         ours = traced(vestige.ExecutionTraceObserver(), tmp_path / "ours.json", program)
         assert main(["check", str(tmp_path / "ours.json")]) == 0
@@ -136,13 +136,13 @@ def both(tmp_path):
 
 
 def identity(node):
-    """What a node must have alike."""
+    """Returns the properties of a node that must be equal."""
     inputs = node["inputs"]
     return node["name"], str(inputs["shapes"]), str(inputs["types"]), attribute(node, "op_schema")
 
 
 def forest(nodes):
-    """A tree of identities of each thread, in the order of its operators."""
+    """Returns a tree of identities for each thread, in the order of its operators."""
     below = {}
     for node in sorted(nodes, key=lambda node: node["id"]):
         below.setdefault(node["ctrl_deps"], []).append(node)
@@ -157,8 +157,9 @@ NO_STORAGE = ["a tensor without a storage"]
 
 
 def details(node):
-    """The rest of it: all but numbers that a run gives out, digits that torch does not write, and what it does not tell
-    of tensors without a storage."""
+    """Returns the other properties, without numbers that each run assigns, digits that torch does not write, and facts
+    that torch does not give for tensors without a storage.
+    """
     sides = []
     for side in (node["inputs"], node["outputs"]):
         values = [_plain(value) for value in side["values"]]
@@ -199,7 +200,7 @@ def test_operators_their_inputs_and_their_parents_are_torchs(both, program):
 
 
 def share(nodes):
-    """Which tensors of an operator are the same, or lie in the same storage: by order of appearance."""
+    """Returns which tensors of an operator are equal or share a storage, numbered by order of appearance."""
     found = []
     for node in sorted(nodes, key=lambda node: node["id"]):
         numbers, storages = {}, {}
@@ -248,7 +249,7 @@ def test_threads_have_the_trees_that_torchs_have(both):
 
 @pytest.mark.parametrize("threads", [1, 8])
 def test_the_timeline_has_the_same_operators_over_windows_that_skip_and_repeat(tmp_path, threads, capsys):
-    """One file of nodes, and a timeline of each window."""
+    """One document, and a timeline for each window."""
     timelines = []
 
     def ready(prof):

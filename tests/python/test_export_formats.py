@@ -1,5 +1,6 @@
-"""The list of formats in Python (vestige.reading.exports) says what the core's exporters say of themselves; the command
-says what it wrote, and refuses a format that the file's suffix does not stand for."""
+"""The list of formats in Python (vestige.reading.exports) agrees with the core's exporters. The command reports the
+file that it wrote, and refuses a format that does not fit the file's suffix.
+"""
 
 import re
 import shutil
@@ -19,7 +20,7 @@ def test_the_core_has_the_same_formats_for_the_same_suffixes():
     for file in SOURCES.rglob("*.c"):
         found.update((name, suffixes.split()) for name, suffixes in EXPORTER.findall(file.read_text()))
     expected = {each.name: each.patterns for each in FORMATS.values() if each.writer == "core"}
-    # The core writes it only by name; the command line chooses it by suffix, and from what the trace holds.
+    # The core writes this format only by name; the command chooses it by the suffix and by the trace's contents.
     expected[EXECUTION_TRACE.name] = []
     assert found == expected
 

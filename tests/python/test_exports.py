@@ -1,5 +1,5 @@
-"""Files for other tools: each holds the calls of Chrome's export of the same trace, as many and as long. Small readers
-here; the tools themselves read them in tests/clients.
+"""Files for other tools: each file has the calls of the Chrome export of the trace, with equal counts and durations.
+Small readers are in this file; in tests/clients, the tools themselves read the files.
 """
 
 import cProfile
@@ -50,7 +50,7 @@ def work():
 
 
 def record(path):
-    """Every kind of call, on two threads."""
+    """Records every kind of call, on two threads."""
     with profile(output=str(path)):
         work()
         with record_function(ODD):
@@ -68,7 +68,7 @@ def trace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def export(trace, tmp_path_factory):
-    """The bytes of an export, by its suffix and maybe its format."""
+    """Returns a function that exports to a suffix, and perhaps a format, and returns the bytes."""
     folder = tmp_path_factory.mktemp("exported")
 
     def exported(suffix, format=None):
@@ -82,7 +82,7 @@ def export(trace, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def spans(export):
-    """Chrome's spans: (thread, name, start in ns, duration in ns), outer ones first."""
+    """Returns Chrome's spans: (thread, name, start in ns, duration in ns), outer spans first."""
     document = json.loads(export(".json"))
     found = [
         (event["tid"], event["name"], ns(event["ts"]), ns(event["dur"]))
@@ -97,7 +97,7 @@ def ns(us):
 
 
 def stacks(spans):
-    """{stack of names: [calls, self ns]}"""
+    """Returns {stack of names: [calls, self ns]}."""
     found = defaultdict(lambda: [0, 0])
     open_spans = []
     for tid, name, start, duration in spans:
@@ -116,7 +116,7 @@ def stacks(spans):
 
 
 def fields(data):
-    """(number, value) of each field of a protobuf message."""
+    """Yields (number, value) for each field of a protobuf message."""
     at = 0
 
     def varint():
@@ -141,7 +141,7 @@ def fields(data):
 
 
 def read_perfetto(data):
-    """Spans as Chrome's: each sequence has a clock, a track and names of its own."""
+    """Returns spans in the form of read_chrome(). Each sequence has its own clock, tracks and names."""
     names, clocks, tracks, begun, spans, tids = {}, {}, {}, {}, [], {}
     for _, packet in fields(data):
         parts = dict(fields(packet))
@@ -275,7 +275,7 @@ def test_a_flame_graph_shows_every_stack_as_wide_as_its_time(export, spans):
 
 
 def read_pprof(data):
-    """The names of what was sampled, and {stack: values}."""
+    """Returns the names of the sample types, and {stack: values}."""
     profile_ = list(fields(data))
     strings = [value.decode() for number, value in profile_ if number == 6]
     functions = {one[1]: one for one in (dict(fields(value)) for number, value in profile_ if number == 5)}
@@ -358,13 +358,15 @@ def test_pstats_has_the_sums_of_every_function(export, spans, tmp_path):
 
 
 def shown_file(file, spans):
-    """The end of the path that names show."""
+    """Returns the end of the file's path, as names show it."""
     names = {name.partition("(")[0] for _, name, _, _ in spans if "): " in name}
     return next(name for name in names if file.endswith(name))
 
 
 def test_pstats_counts_as_cprofile_does(tmp_path):
-    """The same work under each: functions, calls, primitive calls and callers of all that is written in Python."""
+    """Runs the work under each profiler: functions, calls, primitive calls and callers are equal for all Python
+    functions.
+    """
     path = tmp_path / "t.vst"
     prof = profile(output=str(path))
     prof.start()
@@ -385,7 +387,7 @@ def test_pstats_counts_as_cprofile_does(tmp_path):
         }
 
     ours = mine(read_pstats((tmp_path / "t.pstats").read_bytes()))
-    ours = {key: value for key, value in ours.items() if key in mine(theirs.stats)}  # not this test, which was open
+    ours = {key: value for key, value in ours.items() if key in mine(theirs.stats)}  # without this test, which was open
     expected = mine(theirs.stats)
     here = test_pstats_counts_as_cprofile_does.__code__.co_firstlineno
     for _, _, callers in ours.values():

@@ -1,8 +1,8 @@
-"""A fact has the same numbers wherever it is read: report (text, JSON, CSV), diff, MCP, notebook, findings, `Trace`,
-sums that grow, tables as Arrow, Parquet and SQL, exported files.
+"""A fact has equal numbers in every place where it can be read: report (text, JSON, CSV), diff, MCP, notebook,
+findings, `Trace`, sums that grow, tables as Arrow, Parquet and SQL, exported files.
 
-FACTS says of each fact how each reader is asked. An answer is a dict; readers for people round, so what they show is
-compared with what the first reader's answer looks like when it is rounded.
+FACTS lists for each fact how each reader is asked. An answer is a dict. Readers for people round their numbers, so
+their answers are compared with the first reader's answer, rounded in the same way.
 """
 
 import csv
@@ -91,7 +91,7 @@ asyncio.run(main())
 
 
 class Place:
-    """A trace, asked once in each way."""
+    """A trace that each reader reads once."""
 
     def __init__(self, path, profile=None):
         self.path = path
@@ -112,7 +112,7 @@ class Place:
         return said.out
 
     def table(self, name):
-        """Rows of a table of traces."""
+        """Returns the rows of a table."""
 
         def read():
             with vestige.open(str(self.path)) as traces:
@@ -139,7 +139,7 @@ class Place:
 
 
 def added(rows):
-    """Rows of one name are one."""
+    """Adds up rows with the same name."""
     sums = {}
     for name, *values in rows:
         before = sums.get(name, (0,) * len(values))
@@ -178,12 +178,12 @@ def own(functions):
 
 
 def sums_of(functions):
-    """All of them together; files round."""
+    """Adds up all functions; files contain rounded numbers."""
     return {"calls": sum(row.calls for row in functions), "us": sum(row.self_ns for row in functions) // 1000}
 
 
 def called(place, name):
-    """Rows of a table but for annotations, which may lie beside the stack."""
+    """Returns rows of a table except annotations, which may lie off the stack."""
     functions = place.trace.functions()
     return [row for row in place.tables(name) if functions[row.func] is None or functions[row.func][0] != ANNOTATION]
 
@@ -228,7 +228,7 @@ def functions_in_arrow(place):
 
 
 def functions_shown(place):
-    """As people are shown them, but for those of one name, which have lines of their own."""
+    """Returns the functions of a report for people, except functions with equal names, which have separate lines."""
     rows = [(place.names[row.func], row) for row in place.tables("functions")]
     names = Counter(name for name, _ in rows)
     return {
@@ -239,7 +239,7 @@ def functions_shown(place):
 
 
 def found(pattern, text, place):
-    """Lines by the name at their end. A bounded answer has not all of them."""
+    """Returns lines by the name at their end. An answer of limited length may lack some."""
     lines = re.findall(pattern, text, re.MULTILINE)
     names = Counter(place.names[row.func] for row in place.tables("functions"))
     there = {line[-1]: line[:-1] for line in lines if names[line[-1]] < 2}
@@ -321,7 +321,7 @@ def calls_that_wait(place):
 
 
 def waits(place):
-    """Without the time that the thread ran meanwhile, where that is known."""
+    """Returns waits without the time that the thread ran meanwhile, where this time is known."""
     rows = [row for row in place.table("wait") if row["reason"] in REASONS]
     sums = added((row["reason"], row["duration_ns" if row["waiting_ns"] is None else "waiting_ns"]) for row in rows)
     return {reason: ns for reason, (ns,) in sums.items() if ns}
@@ -332,7 +332,7 @@ def waits_of_threads(rows):
 
 
 def functions_in_events(events):
-    """What a function that calls itself took counts at each call there, as torch does."""
+    """Memory allocated in a function that calls itself counts at each open call, as in torch."""
     return added((event.key, event.count, round(event.self_cpu_time_total * 1000)) for event in events)
 
 
@@ -471,7 +471,7 @@ DEVICES = "devices"
 PROFILED = "profiled"
 MEMORY = ("memory", "memory_native")
 CALLS_OF = (*(name.partition(".")[0] for name in TRACES), RECORDED)
-# Traces that have a fact, where not all of CALLS_OF do, or where people are shown other columns.
+# Traces with a fact, for facts that not every trace of CALLS_OF has, or whose reports have other columns there.
 HAVE = {
     "functions as they are shown": tuple(name for name in CALLS_OF if name not in ("operators", "sched")),
     "functions of a profile": (PROFILED,),
@@ -485,7 +485,7 @@ ASKED = [(fact, trace) for fact in FACTS for trace in HAVE.get(fact, CALLS_OF)]
 
 
 def differences(readers, place):
-    """What readers say otherwise than the first of them."""
+    """Returns the readers whose answers differ from the first reader's."""
     answers = {reader: ask(place) for reader, ask in readers.items()}
     first = next(iter(answers.values()))
     return {
@@ -524,7 +524,7 @@ def test_a_fact_is_the_same_wherever_it_is_read(places, fact, trace):
 
 @pytest.mark.parametrize(("fact", "reader"), [(fact, reader) for fact in FACTS for reader in list(FACTS[fact])[1:]])
 def test_a_reader_that_says_something_else_is_found(places, fact, reader):
-    """So no fact is empty, and no reader is asked in vain."""
+    """Proves that no fact is empty, and that every reader's answer is compared."""
     place = places[HAVE.get(fact, CALLS_OF)[-1]]
 
     def says_less(place):

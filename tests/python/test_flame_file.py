@@ -1,5 +1,6 @@
-"""An exported flame graph, in a real browser: the picture is there without a script, and with one it can be searched, zoomed
-and walked through by keys."""
+"""An exported flame graph in a real browser: without a script, the picture is complete; with the script, users can
+search, zoom and move by keys.
+"""
 
 import pytest
 
@@ -16,7 +17,7 @@ GRAPH = "module_flame_file.graph"
 
 
 def work():
-    """Calls one function whose name is markup, and another one."""
+    """Calls a function whose name contains markup, and another function."""
     for _ in range(50):
         hostile()
         plain()
@@ -74,7 +75,7 @@ def test_keys_walk_zoom_and_show_all_again(page):
     before = names(page)
     page.eval("document.querySelector('canvas').focus()")
     told = ""
-    for _ in before:  # down to the heaviest
+    for _ in before:  # down, always to the heaviest frame
         if HOSTILE in told:
             break
         page.key("ArrowDown")
@@ -88,11 +89,11 @@ def test_keys_walk_zoom_and_show_all_again(page):
 
 
 def test_as_an_image_it_is_a_picture(path, tmp_path):
-    """Where no script runs, the boxes are there."""
+    """Images run no scripts, but show the boxes."""
     (tmp_path / "i.html").write_text(f"<style>*{{margin:0}}</style><img src='{path.as_uri()}'>")
     browser = Browser(tmp_path / "browser")
     page = browser.open((tmp_path / "i.html").as_uri())
     page.wait("document.images[0].complete && document.images[0].naturalWidth === 1200")
     red, green, blue = page.screenshot().at(600, 48)
-    assert red > green > blue  # a Python function's
+    assert red > green > blue  # the colour of Python functions
     browser.close()

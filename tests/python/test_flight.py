@@ -1,4 +1,6 @@
-"""Snapshots: by call, by signal, by trigger; each is a whole trace, and the program runs on as it would without."""
+"""Snapshots by call, by signal and by trigger: each snapshot is a whole trace, and the program continues as without
+snapshots.
+"""
 
 import json
 import os
@@ -14,11 +16,11 @@ from conftest import COMMAND
 from vestige import Trace, profile
 from vestige.recording.flight import parse_signal, parse_trigger
 
-SECONDS = 30  # to wait for what must come
+SECONDS = 30  # limit for waiting for an expected event
 
 
 def calls(path, name):
-    """How many calls of a function a clean trace holds."""
+    """Returns the number of calls of a function in a trace, which must be clean."""
     trace = Trace(str(path))
     assert trace.info()["clean"]
     return sum(count for shown, count, _, _ in trace.totals(all_windows=True) if name in shown)
@@ -37,7 +39,7 @@ def wait_until(condition):
 
 @pytest.fixture
 def run(workplace):
-    """Runs a program that records itself and prints Python literals, a line each; gives them."""
+    """Runs a program that records itself and prints one Python literal per line; returns the literals."""
 
     def go(source, *args):
         done = workplace.python(workplace.write("program.py", source), *args)
@@ -208,7 +210,7 @@ def test_a_signal_takes_a_snapshot_whatever_the_main_thread_does(workplace, what
         path = workplace.path / f"t-snapshot{number}.vst"
         assert reason(path) == {"reason": "signal USR2", "number": number}
         assert calls(path, inside) == 1
-        # The call that hangs lasts until the snapshot.
+        # The hanging call lasts until the snapshot.
         total = max(total for name, _, _, total in Trace(str(path)).totals() if inside in name)
         assert total > 0.04e9
 
@@ -362,7 +364,7 @@ def test_system_calls_are_not_interrupted(run):
 
 
 def record(tmp_path, work, *triggers, **options):
-    """Runs work under a recording with these triggers; the reasons of the snapshots that came of it."""
+    """Runs work under a recording with these triggers; returns the reasons of the snapshots."""
     with profile(output=tmp_path / "t.vst", triggers=triggers, **options) as prof:
         work()
     for path, _, error in prof.snapshots:
@@ -376,7 +378,7 @@ def quick(seconds=0):
 
 
 class Watch:
-    """Tells how long something took, at most: a busy machine may hold up what hardly does anything."""
+    """Prints an upper limit of a duration, because a busy machine may delay even short work."""
 
     def __init__(self):
         self.seconds = []
@@ -424,7 +426,7 @@ def test_a_span_that_took_too_long_fires(tmp_path):
     assert set(fired) == {"step>150ms"} and len(fired) <= watch.above(0.15)
     snapshot = tmp_path / f"t-snapshot{len(fired)}.vst"
     assert reason(snapshot) == {"reason": "step>150ms", "number": len(fired)}
-    # Both spans are complete in it, and what came after may be missing.
+    # Both spans are complete in the snapshot; later records may be missing.
     assert calls(snapshot, "step") == 2
 
 
@@ -585,7 +587,7 @@ def test_an_exception_fires_once_however_far_it_goes(tmp_path):
                 raise ValueError("here")
             fall(depth - 1)
         finally:
-            wait_until(lambda: "t-snapshot2.vst" in os.listdir(tmp_path))  # there is time for another
+            wait_until(lambda: "t-snapshot2.vst" in os.listdir(tmp_path))  # there is time for another snapshot
 
     def work():
         with pytest.raises(ValueError):
@@ -769,7 +771,7 @@ def test_a_forked_child_is_not_held_up(run):
 
 
 def test_a_fork_is_no_fork_of_several_threads(workplace):
-    """From 3.12 on Python warns of those."""
+    """From 3.12 on, Python warns if a process with several threads forks."""
     source = """
         import os, signal, time
         for _ in range(20):
@@ -815,7 +817,7 @@ def test_the_command_says_what_was_written(workplace):
     assert done.returncode == 0
     lines = done.stderr.splitlines()
     assert lines[:2] == ["snapshot t-snapshot1.vst  (step>1ms)", "snapshot t-snapshot2.vst  (step>1ms)"]
-    # One place is kept for the other trigger. What is asked for again before the answer is one.
+    # One place stays free for the other trigger. Repeated requests before the answer count as one.
     assert re.fullmatch("[123] more were requested, but --max-snapshots allows only 3", lines[2])
     assert calls(workplace.path / "t-snapshot2.vst", "step") == 2
     quiet = workplace.trace("--trigger", "step>1ms", "program.py")

@@ -1,4 +1,4 @@
-"""What a fork costs while recording: a child goes on with what its parent knows, and runs no Python code of ours."""
+"""The cost of a fork while recording: a child uses its parent's state, and runs no Python code of ours."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from vestige import Trace
 from vestige.base.child_files import find_children
 
-# More types and modules than a child could look at without copying their pages.
+# More types and modules than a child could examine without copying their pages.
 COUNT_FAULTS = """
 import asyncio, decimal, gc, http.client, json, multiprocessing, os, sqlite3, sys, unittest, xml.dom.minidom
 
@@ -29,7 +29,7 @@ def test_a_recorded_child_copies_few_pages_of_its_parent(workplace, engine):
     bare = int(workplace.python("main.py").stdout)
     result = workplace.vestige("run", "-q", "-o", "t.vst", "--engine", engine, "main.py")
     assert (result.returncode, result.stderr) == (0, "")
-    # 2.7 times, if Python code prepares the child; 6 with turbo, if that looks for all functions.
+    # Measured: 2.7 times if Python code prepares the child; 6 times if turbo searches all functions in the child.
     assert int(result.stdout) < 2.3 * bare
     children = find_children(str(workplace.path / "t.vst"), Trace(str(workplace.path / "t.vst")).info()["trace_id"])
     assert len(children) == 8

@@ -1,4 +1,4 @@
-"""Forked children that are not recorded: what their parent's profile is to them, and that they can record themselves."""
+"""Forked children that are not recorded: their parent's profile does nothing in them, and they can record themselves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""On a Python without the GIL all threads record at once: nothing is miscounted, and nothing turns the GIL on."""
+"""On a Python without the GIL, all threads record at the same time: every count is right, and nothing enables the GIL."""
 
 import gc
 import json
@@ -60,7 +60,7 @@ def collects():
 
 
 def together(*functions, times=TIMES):
-    """Calls the functions on all threads, which begin at one moment. What fails in one fails here."""
+    """Calls the functions on all threads, beginning at the same moment. An exception in a thread is raised here."""
     barrier, failures = threading.Barrier(THREADS), []
 
     def run():
@@ -150,7 +150,7 @@ def test_functions_that_all_threads_define_at_once_have_one_id_each():
 
 
 def test_what_threads_were_in_when_it_started_is_complete(tmp_path):
-    """However often it starts, a call that ends was seen to begin, or was open at the start."""
+    """In every recording, a call that ends either began in the recording, or was open at its start."""
     over, paths = threading.Event(), [tmp_path / f"{number}.vst" for number in range(4)]
 
     def busy():
@@ -200,7 +200,7 @@ def test_threads_that_start_and_stop_it_get_a_recording_or_an_error():
 
 
 def test_whether_garbage_is_collected_is_for_the_program_alone_to_say():
-    """Nothing that one thread does here turns it off or on for another one."""
+    """A recording on one thread never enables or disables the collector for another thread."""
     over = threading.Event()
 
     def start_and_stop():
@@ -263,7 +263,7 @@ def test_pauses_of_all_threads_are_waits_and_the_gil_has_none(tmp_path):
         thread.start()
         runs.wait(60)
         for _ in range(5):
-            gc.collect()  # stops the world: the other thread runs Python, and must wait
+            gc.collect()  # stops all threads: the other thread runs Python, and must wait
         over.set()
         thread.join()
     trace = prof._read().trace

@@ -1,5 +1,5 @@
-"""Where the file cannot grow, the recording ends and the program does not notice: no signal, no other exit code, no
-other output. One line on stderr tells, and the file says how much is missing.
+"""If the file cannot grow, the recording ends and the program does not notice: no signal, and unchanged exit code and
+output. One line on stderr reports the problem, and the file says how much is missing.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ sys.exit(3)
 
 
 def mount(kind, place):
-    """A file system of 4 MiB or less at place; skips the test where none can be mounted."""
+    """Mounts a file system of at most 4 MiB at `place`; skips the test if this is impossible."""
     place.mkdir()
     if kind == "tmpfs":
         command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
@@ -58,7 +58,7 @@ def mount(kind, place):
 
 
 def run_tool(*command):
-    """None, or why it did not work."""
+    """Returns None, or the reason why the tool failed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
@@ -68,7 +68,7 @@ def run_tool(*command):
 
 @pytest.fixture(params=["limit", "tmpfs", "ext4"])
 def room(request, tmp_path):
-    """A folder with little room: its files may not grow, or its disk is small."""
+    """A folder with little room: either files may not grow, or the disk is small."""
     place = tmp_path / "small"
     if request.param == "limit":
         place.mkdir()
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_grow_ends_the_recording_not_the_program(workplace, r
     assert first == f"vestige: {place}: {facts['lost']:,} records could not be kept; is the disk full?"
     assert bool(report) is (mode == "run")
 
-    # What came before is there, and what can be written elsewhere is.
+    # Earlier records are in the file, and so is everything that could still be written.
     calls = {name.rpartition(": ")[2]: count for name, count, *_ in Trace(str(trace)).totals(all_windows=True)}
     assert 10_000 < calls["leaf"] < CALLS
     assert facts["records"] >= 2 * calls["leaf"]

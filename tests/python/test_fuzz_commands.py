@@ -1,4 +1,4 @@
-"""A sample of fuzz_commands.py, which `make check NAME=commands` runs in full: no damaged input is more than a line."""
+"""A sample of fuzz_commands.py, which `make check NAME=commands` runs in full: damaged input gives one line at most."""
 
 import subprocess
 import sys

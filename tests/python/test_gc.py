@@ -1,4 +1,4 @@
-"""Garbage collections are spans, with the generation and what was found."""
+"""Garbage collections are spans, with their generation and the number of objects found."""
 
 import gc
 import threading
@@ -42,7 +42,7 @@ def test_a_collection_is_recorded_where_calls_are_not():
     with prof:
         make_cycles(10)
         gc.collect()
-        sorted([3, 1, 2], key=lambda item: item)  # would meet a hook, were one left behind
+        sorted([3, 1, 2], key=lambda item: item)  # would call a hook that a stop left behind
     trace = load(prof)
     assert {event["name"] for event in calls(trace)} == {"Python GC"}
     assert sum(span["args"]["collected"] for span in collections(trace)) >= 10
@@ -131,7 +131,7 @@ def test_threads_collect_and_change_the_list_while_recordings_start_and_stop():
         while not over.is_set():
             gc.collect(0)
 
-    # Without the GIL the interpreter crashes where the program changes its list while another thread collects.
+    # Without the GIL, the interpreter crashes if the program changes this list while another thread collects.
     others = (collect, collect) if HERE["nogil"] else (change, collect)
     threads = [threading.Thread(target=function) for function in others]
     for thread in threads:
@@ -163,7 +163,8 @@ def test_collections_by_themselves_are_recorded():
     with profile() as prof:
         gc.set_threshold(50)
         kept = []
-        for _ in range(200_000 if HERE["nogil"] else 2000):  # where it also waits for a quarter more objects
+        # without the GIL, the collector also waits for a quarter more objects
+        for _ in range(200_000 if HERE["nogil"] else 2000):
             kept.append([])
         gc.set_threshold(*threshold)
     spans = collections(load(prof))

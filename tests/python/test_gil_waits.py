@@ -1,4 +1,4 @@
-"""Waits for the GIL (sched): who waited, who held it meanwhile, and that nothing is left behind."""
+"""Waits for the GIL (sched): the waiting thread, the thread that held the GIL, and that a stop leaves nothing behind."""
 
 import ctypes
 import json
@@ -13,7 +13,7 @@ import vestige
 from arrow_reader import rows_of
 from vestige import profile
 
-EDGE = 0.0005  # a switch interval at which threads take turns often
+EDGE = 0.0005  # a switch interval at which threads often exchange the GIL
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def quick_turns():
 
 
 def holds_on(steps):
-    """Works with the GIL, as long as nobody asks for it."""
+    """Works with the GIL until another thread asks for the GIL."""
     for _ in range(steps):
         sum(range(500))
 
 
 def fights(threads=2, turns=8):
-    """Threads that all want the GIL, until each has seen so many times that another had it."""
+    """Starts threads that all need the GIL; returns when each has often seen that another thread had it."""
     worked, seen = [0] * threads, [0] * threads
 
     def works(me):
@@ -89,16 +89,16 @@ def test_threads_that_fight_for_it_wait_for_each_other(tmp_path, quick_turns, en
 
 
 def holds(seconds):
-    """Keeps the GIL: nobody is asked to give it up, and sleeping does not."""
+    """Keeps the GIL: this function never gives it up, and sleeps with it."""
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
 
 
 def test_a_wait_that_goes_on_lasts_until_the_stop(tmp_path):
-    """A thread that wakes while another one has the GIL waits until the recording has ended."""
+    """A thread that wakes up while another holds the GIL waits until the recording has ended."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:
-        for seconds in (0.05, 0.9, 9):  # until the other thread gets as far, on a busy machine
+        for seconds in (0.05, 0.9, 9):  # repeated until the other thread gets far enough, on a busy machine
             naps, path = threading.Event(), str(tmp_path / f"{seconds}.vst")
             thread = threading.Thread(target=lambda naps=naps: (naps.set(), time.sleep(0.001)), name="sleeper")
             with profile(sched=True, output=path):
@@ -134,7 +134,7 @@ def test_without_sched_nothing_is_known_of_it(tmp_path):
     waits, spans, _ = read(path)
     assert not [row for row in waits if row["reason"] == "gil"]
     assert {row["gil_ns"] for row in spans} == {None}
-    assert [row for row in waits if row["reason"] == "lock"]  # by their names
+    assert [row for row in waits if row["reason"] == "lock"]  # reasons are given by name
     assert {row["waiting_ns"] for row in waits} == {None}
 
 
@@ -198,7 +198,7 @@ def test_a_forked_child_records_its_own(workplace):
 
 
 def test_reports_tell_of_it(workplace):
-    """One thread keeps the GIL for long, in a function that does not let it go, and another one waits."""
+    """One thread holds the GIL for long in a function that does not release it; another thread waits."""
     workplace.write(
         "fights.py",
         """
@@ -237,7 +237,7 @@ def test_reports_tell_of_it(workplace):
 
 
 def test_errno_is_kept(quick_turns):
-    """What a call that fails says comes through, however long its thread waits for the GIL after it."""
+    """The errno of a failing call is kept, even if its thread then waits for the GIL."""
     wrong = []
 
     def fails():
@@ -259,7 +259,7 @@ def test_errno_is_kept(quick_turns):
 
 
 def test_waits_of_the_program_are_left_alone():
-    """Timed waits for other things end in time, with what they waited for."""
+    """Waits with timeouts for other objects end in time, with their results."""
     with profile(sched=True) as prof:
         condition = threading.Condition()
         with condition:

@@ -1,4 +1,4 @@
-"""Golden traces read for ever, to the same result: see tests/golden/README.md."""
+"""Golden traces are read with equal results for ever: see tests/golden/README.md."""
 
 import difflib
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_an_old_trace_becomes_a_page(work, name):
 
 
 def test_every_result_that_is_kept_is_asked_for():
-    """Or it would be compared no more."""
+    """Otherwise the result would no longer be compared."""
     files = {
         path.relative_to(golden.FOLDER).with_name(path.name.removesuffix(".gz"))
         for kind in ("machine", "human")
@@ -101,7 +101,7 @@ def compare(kind, name, results, work):
 
 
 def describe(path, now):
-    """The first lines that differ, each cut to what can be read."""
+    """Returns the first lines that differ, shortened."""
     if golden.is_digest(path.parts[-3], path):
         return "its digest differs: the same command on a build of the commit before shows what changed"
     lines = [data.decode(errors="backslashreplace").splitlines() for data in (golden.load(path), now)]

@@ -1,4 +1,4 @@
-"""Greenlets as tasks: whose step each stretch of a thread is, beside schedules that the programs note themselves."""
+"""Greenlets as tasks: the steps of each greenlet, compared with schedules that the programs note themselves."""
 
 import gc
 import json
@@ -13,7 +13,7 @@ from traces import record
 
 greenlet = pytest.importorskip("greenlet")
 
-ENDED, SWITCHED = -1, 5  # what follows a step, as tasks_of() has it
+ENDED, SWITCHED = -1, 5  # codes for the end of a step, as in tasks_of()
 
 
 @pytest.fixture(params=("turbo", "safe"))
@@ -27,16 +27,16 @@ def leaf():
 
 
 def function(found, number):
-    """Its plain name."""
+    """Returns the greenlet's plain name."""
     return found.function(number).rpartition(".")[2]
 
 
 class Schedule:
-    """Greenlets that switch to each other at random, and note whose turn it is."""
+    """Greenlets that switch to each other at random, and note the running greenlet."""
 
     def __init__(self, seed, most=30):
         self.random = random.Random(seed)
-        self.noted = []  # [name, what follows]
+        self.noted = []  # [name, code of the step's end]
         self.alive = []
         self.most, self.count = most, 0
         self.main = greenlet.getcurrent()
@@ -45,7 +45,7 @@ class Schedule:
         self.noted.append([name, None])
 
     def switch(self):
-        """To a new one, to one that waits, or back to the first of the thread."""
+        """Switches to a new greenlet, to a waiting greenlet, or back to the thread's first greenlet."""
         if greenlet.getcurrent() is not self.main:
             self.noted[-1][1] = SWITCHED
         if self.count < self.most and self.random.random() < 0.4:
@@ -152,7 +152,7 @@ def test_one_that_began_before_the_recording_is_known_by_name(tmp_path, engine):
 
 
 def test_many_one_after_the_other_at_one_address_are_many(tmp_path, engine):
-    """Nothing of one that has ended is taken for the next."""
+    """A new greenlet is never taken for an ended greenlet at the same address."""
 
     def work():
         for number in range(50):
@@ -167,7 +167,9 @@ def test_many_one_after_the_other_at_one_address_are_many(tmp_path, engine):
 
 
 def test_a_collection_before_its_first_call_is_not_its_function(tmp_path):
-    """Nor is what it calls: the end of an object, and callbacks of the program."""
+    """Functions that run before the greenlet's own are not taken for it either: destructors, and callbacks of the
+    program.
+    """
 
     class Cycle:
         def __init__(self):
@@ -244,10 +246,10 @@ def of_gevent(tmp_path, engine):
         gevent.joinall(jobs)
         unnamed = gevent.spawn(leaf)
         unnamed.join()
-        # gevent counts the names that it makes up: nobody has asked for one.
+        # gevent numbers the names that it makes up: the recording must not have asked for one before.
         names.append(unnamed.name)
 
-    def in_thread():  # which has a hub of its own
+    def in_thread():  # a thread with its own hub
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()

@@ -1,4 +1,4 @@
-"""Greenlets change a thread's call stack under it: switches never mis-nest, and every call is counted."""
+"""Greenlets exchange a thread's call stack: spans still nest after a switch, and every call is counted."""
 
 import functools
 import threading
@@ -256,7 +256,7 @@ def test_a_greenlet_suspended_before_the_start_and_resumed_after_it():
         leaf()
 
     trace = record(outer)
-    assert names(trace)["leaf"] in (2, 3)  # hooks of an old frame are not everywhere switched on
+    assert names(trace)["leaf"] in (2, 3)  # hooks of a frame that began earlier are not always active
     assert names(trace)["outer"] == 1
     assert not [event for event in calls(trace) if short(event["name"]) == "outer" and event["args"].get("cut")]
     other.switch()
@@ -326,7 +326,7 @@ def test_a_trace_function_that_stops_us_and_is_let_go_of_runs_to_its_end():
     prof = profile()
     prof.start()
     try:
-        leaf()  # whatever is defined makes us look for greenlets
+        leaf()  # any new definition makes us look for greenlets
         greenlet.greenlet(leaf).switch()
     finally:
         greenlet.settrace(before)

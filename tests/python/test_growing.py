@@ -1,5 +1,5 @@
-"""Sums that are extended while a file grows, compared with one pass over what it has by then: golden traces and files of
-the fuzz corpus, which come into being chunk by chunk and record by record.
+"""Sums that are updated while a file grows, compared with one pass over the file at that time: golden traces and files
+of the fuzz corpus, which grow chunk by chunk and record by record.
 """
 
 import gzip
@@ -17,15 +17,15 @@ ROOT = Path(__file__).resolve().parents[2]
 TRACES = sorted((ROOT / "tests" / "golden" / "traces").glob("*.vst*"))
 CORPUS = sorted((ROOT / "fuzz" / "corpus" / "reader").iterdir())
 HEADER, CHUNK = 4096, 64  # src/store/format.h
-STATE, SIZE, SLOT_SIZE = 80, 96, 120  # of the file's header
+STATE, SIZE, SLOT_SIZE = 80, 96, 120  # size of the file's header
 RECORDS, ESCAPE = 1, 3
-FIXED, FIXED_WORDS = 128, (1, 3, 1, 2, 0)  # escapes that have so many words
+FIXED, FIXED_WORDS = 128, (1, 3, 1, 2, 0)  # escapes with a fixed number of words
 RUNNING = ("running_ns", "self_running_ns")
-COMPENSATED = {"error_ns"}  # what sums that grow do not know
+COMPENSATED = {"error_ns"}  # columns that growing sums lack
 
 
 def words_of(word):
-    """How many words the record takes that begins with this one (include/vestige/wire.h)."""
+    """Returns the number of words of the record that begins with this word (include/vestige/wire.h)."""
     if word & 3 != ESCAPE:
         return 1
     kind = word >> 2 & 0xFF
@@ -33,7 +33,7 @@ def words_of(word):
 
 
 class GrowingFile:
-    """A file that has some chunks of another one by now, and of each that a thread still writes some records."""
+    """A file with some chunks of another file. A chunk that a thread still writes has some of its records."""
 
     def __init__(self, path, whole, seed):
         self.path, self.whole, self.random = path, whole, random.Random(seed)
@@ -65,7 +65,7 @@ class GrowingFile:
         self.path.write_bytes(now) if not self.path.exists() else self.overwrite(now)
 
     def hide(self, number, chunk):
-        """The chunk is not sealed, and has some more of its records than before."""
+        """Unseals the chunk and shows some more of its records."""
         words = memoryview(chunk)[CHUNK:].cast("Q")
         at, more = self.words[number], self.random.randrange(400)
         while at < len(words) and words[at] and more:
@@ -85,7 +85,7 @@ class GrowingFile:
 
 
 def differences(growing, path, *, but=()):
-    """The columns that one pass gives other values. How long a tick is may be known a little better later."""
+    """Returns the columns whose values differ in one pass. The length of a tick may become known a little better later."""
     rows, truth = growing.read(False)["functions"], Trace(str(path)).tables(["functions"])["functions"]
     if list(rows["func"]) != list(truth["func"]):
         return {"func": (list(rows["func"]), list(truth["func"]))}
@@ -104,13 +104,15 @@ def bytes_of(path):
 
 
 def can_grow(whole):
-    """Not packed, and not of slots that are used again."""
+    """Returns whether the file can grow: it is not packed, and has no slots that are used again."""
     return len(whole) > HEADER and not struct.unpack_from("<I", whole, SLOT_SIZE)[0]
 
 
 @pytest.mark.parametrize("trace", [each for each in TRACES if can_grow(bytes_of(each))], ids=lambda path: path.stem)
 def test_sums_of_a_golden_trace_are_those_of_one_pass_however_it_grows(tmp_path, trace):
-    """But for how long functions ran: that is told late, and tests/c/test_growing_running.c has what is exact of it."""
+    """Compares everything except how long functions ran: switches are reported late, and tests/c/test_growing_running.c
+    tests them exactly.
+    """
     whole = bytes_of(trace)
     for seed in range(6):
         file = GrowingFile(tmp_path / f"{seed}.vst", whole, seed)
@@ -134,5 +136,5 @@ def test_sums_of_a_damaged_file_are_those_of_one_pass_or_refused(tmp_path, trace
         found = differences(growing, path)
     except TraceError:
         return
-    # Where a file ends in the middle of a record, what grows waits for the rest.
+    # If a file ends in the middle of a record, growing sums wait for the rest.
     assert found == {} or growing.info()["records"] < Trace(str(path)).info()["records"]

@@ -1,4 +1,5 @@
-"""Files that claim more than they hold: every command stays within memory, disk and a few seconds.
+"""Files that claim more than they hold: every command stays within its limits of memory and disk, and ends within
+seconds.
 
 A process of ours forks for each command, so that each has a peak of its own and all limits.
 """
@@ -15,7 +16,7 @@ from conftest import PYTHON
 pytestmark = pytest.mark.any_python
 
 MIB = 1 << 20
-MEMORY_BASE, MEMORY_TIMES = 64 * MIB, 20  # of the trace, beyond what a bare command takes
+MEMORY_BASE, MEMORY_TIMES = 64 * MIB, 20  # limit: 20 times the trace, beyond the memory of a bare command
 OUTPUT_BASE, OUTPUT_TIMES = 64 * MIB, 2048  # src/export/output/output.c
 
 HUGE_ID, HUGE_STACK = 0x3FFFFFFA, 0xFFFFFFF0
@@ -31,7 +32,7 @@ def nested(depth, delta=10, id=1):
 
 
 def switches(depth, count):
-    """Two stacks that take turns: each time all calls of one end and those of the other go on."""
+    """Two stacks that alternate: each time, all calls of one stack end and the other stack's calls continue."""
     inner = [word for number in range(count) for word in h.escape(h.SWITCH, number % 2)]
     return [h.enter(1)] * depth + [*h.escape(h.SWITCH, 1)] + [h.enter(1)] * depth + inner
 
@@ -41,7 +42,7 @@ def memory(*stacks, words):
 
 
 def many_functions(count):
-    """What is kept for each function must be as little as what defines one."""
+    """Memory per function must be as small as a function's definition in the file."""
     return h.trace(
         h.definitions(h.thread(), *(h.define(i, f"f{i}") for i in range(1, count + 1))),
         h.records(*(word for i in range(1, count + 1) for word in calls(1, i))),
@@ -49,7 +50,7 @@ def many_functions(count):
 
 
 FILES = {
-    # An array by id would take gigabytes.
+    # An array indexed by id would take gigabytes.
     "id": lambda: h.trace(
         h.definitions(h.thread(), h.define(1), h.define(HUGE_ID, "g")), h.records(*calls(1000, HUGE_ID))
     ),
@@ -65,13 +66,13 @@ FILES = {
     "thread_ids": lambda: h.trace(
         h.definitions(*(h.thread(0xFFFFFFFF - i, i, "t") for i in range(1000)), h.define(1)), h.records(*calls(10))
     ),
-    # Whole stacks, written for each node or allocation, grow with the square of the depth.
+    # Whole stacks for each node or allocation grow with the square of the depth.
     "deep": lambda: h.trace(h.definitions(h.thread(), h.define(1, "recurse")), h.records(*nested(DEEP, 2000))),
     "deep_memory": lambda: memory(
         *(h.stack(i, i - 1, 1) for i in range(1, DEEP)),
         words=[word for i in range(1, DEEP) for word in h.allocate(4096 * i, 100, i)],
     ),
-    # And with the length of names.
+    # They also grow with the length of names.
     "long_name": lambda: h.trace(
         h.definitions(h.thread(), h.define(1, "x" * 3000)), h.records(*[h.enter(1, 3000)] * 700)
     ),
@@ -112,7 +113,7 @@ OF_MEMORY = {
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """Of a file: what each command did, {its name: outcome}."""
+    """Returns, for a file, the outcome of each command: {command's name: outcome}."""
     folder = tmp_path_factory.mktemp("hostile")
 
     def run(name, commands, content=None):
@@ -173,7 +174,7 @@ def test_deep_recursion_is_summed_up_and_told(workplace):
         ["a.py(1): recurse"] * 1023 + ["[deeper calls]"]
     ]
     total = sum(int(line.rpartition(" ")[2]) for line in lines)
-    assert total == 2 * DEEP * 2 - 2  # us, all but the first word
+    assert total == 2 * DEEP * 2 - 2  # us, all words except the first
 
 
 def test_sums_by_function_are_of_all_depths(workplace):

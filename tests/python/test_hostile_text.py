@@ -1,4 +1,6 @@
-"""A trace whose every text would take over a terminal: nothing of that comes out of any command, and files stay exact."""
+"""A trace in which every text would take over a terminal: no command prints such a text unchanged, but files keep texts
+exactly.
+"""
 
 import csv
 import io
@@ -18,9 +20,9 @@ from vestige.base.printable import one_line, printable
 
 pytestmark = pytest.mark.any_python
 
-# A title, a colour, a clear screen (of C1 too), a bell, a carriage return, Arabic order, half a character.
+# A title, a colour, a clear screen (also as C1 code), a bell, a carriage return, right-to-left order, half a character.
 EVIL = "\x1b]0;owned\x07\x1b[1;31mred\x1b[2J\x9b2J\r\x08\u202egpj.\u2066x\ud800\n\x00end"
-MILD = EVIL.replace("\ud800", "").replace("\x00", "")  # where UTF-8 and C set a limit
+MILD = EVIL.replace("\ud800", "").replace("\x00", "")  # lengths at which UTF-8 and C have limits
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 COMMANDS = [
     "info t.vst",
@@ -62,7 +64,7 @@ COMMANDS = [
 
 
 def work():
-    """Calls, annotations with arguments, a thread, memory, all of them hostile."""
+    """Calls, annotations with arguments, a thread and memory, all with hostile texts."""
     code = compile("def f(n):\n return [bytearray(1 << 20)] if n == 0 else f(n - 1)", f"/tmp/{MILD}/evil.py", "exec")
     names = {}
     exec(code, names)
@@ -149,7 +151,7 @@ def test_colours_are_ours_alone(monkeypatch):
 
 
 def test_what_programs_read_is_exact(folder, monkeypatch):
-    """CSV in a pipe, and files: what is in the trace."""
+    """CSV in a pipe, and files: the exact texts of the trace."""
     monkeypatch.chdir(folder)
     rows = list(csv.DictReader(io.StringIO(command("report", "t.vst", "--format", "csv").out, newline="")))
     assert MILD in [row["function"] for row in rows]

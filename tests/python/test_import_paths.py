@@ -7,7 +7,7 @@ import pytest
 
 pytestmark = pytest.mark.any_python
 
-# Loaded only where torch is.
+# Loaded only if torch is installed.
 WITH_TORCH = [
     f"vestige.torch.{name}"
     for name in ("inherited", "profiles", "tree", "tree_autograd", "tree_devices", "tree_fields")
@@ -31,7 +31,7 @@ print(len(names))
 
 
 def test_every_module_can_be_imported_first():
-    """No room needs another to be loaded before it."""
+    """No module needs another module to be loaded first."""
     result = subprocess.run([sys.executable, "-c", IMPORT_EACH, *WITH_TORCH], capture_output=True, text=True)
     assert (result.stderr, result.stdout.count("\n")) == ("", 1), result.stdout
     assert int(result.stdout) > 100

@@ -1,4 +1,4 @@
-"""Imports are recognised among the calls of each Python: one span a module, by every way in which a program imports."""
+"""Imports are recognised among the calls on each Python: one span per module, for every way in which a program imports."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from in_process import vestige
 from vestige import Trace
 from vestige._core import View
 
-IMPORT = 28  # the escape that names a module
+IMPORT = 28  # the escape that has a module's name
 
 PROGRAM = """\
 import importlib, importlib.util, sys
@@ -99,7 +99,7 @@ def test_every_way_to_import_gives_a_span_with_the_name_of_the_module(recorded):
 
 
 def test_modules_without_code_have_their_names(recorded):
-    """A module in a shared library, one in the interpreter, a namespace package."""
+    """Modules in a shared library, in the interpreter, and a namespace package."""
     found = imports(recorded)
     assert found["_multibytecodec"]["first_imported_by"] == "program.py:1: <module>"
     for name in ("_multibytecodec", "xxsubtype", "namespace"):
@@ -134,7 +134,7 @@ def test_an_import_that_fails_says_of_what_module_and_that_it_failed(recorded):
 
 
 def test_a_name_is_no_call(recorded):
-    """What names a module is neither a span nor a function in any table, exporter or total."""
+    """The record with a module's name is neither a span nor a function in any table, exporter or total."""
     trace = Trace(str(recorded))
     named = {number for number, entry in enumerate(trace.functions()) if entry and entry[1] == "<module> not_there"}
     assert named
@@ -152,7 +152,7 @@ def test_modules_without_code_have_names_however_it_is_recorded(tmp_path, option
 
 @pytest.mark.parametrize("options", [[], ["--no-c"], ["--engine", "safe"]])
 def test_an_import_has_its_name_where_all_inside_of_it_is_too_deep(tmp_path, options):
-    """The depth ends with _find_and_load: what it calls is left out, also the imports inside."""
+    """The depth ends at _find_and_load: its inner calls are left out, including imports inside."""
     (tmp_path / "outer.py").write_text("import inner\n")
     (tmp_path / "inner.py").touch()
     (tmp_path / "program.py").write_text(
@@ -286,7 +286,7 @@ def test_code_that_a_module_executes_does_not_name_it(tmp_path):
 
 @pytest.mark.parametrize("named", [0, 1, 5000, 2**40], ids=["nothing", "no module", "not defined", "no id"])
 def test_a_damaged_name_of_an_import_names_nothing(tmp_path, named):
-    """And a name outside of any import, or with no words, is passed over."""
+    """Also ignores a name outside any import, and a name without words."""
     words = [*escape(IMPORT, 10), enter(1), *escape(IMPORT, 10), *escape(IMPORT), enter(2), enter(3)]
     words += [*escape(IMPORT, named), leave(3), leave(2), leave(1)]
     path = handmade(tmp_path, *words, one="one.py")
@@ -296,7 +296,7 @@ def test_a_damaged_name_of_an_import_names_nothing(tmp_path, named):
 
 
 def test_the_code_of_a_module_names_it_rather_than_what_the_import_system_is_given(tmp_path):
-    """Its file can be shown then."""
+    """The module's file can then be shown."""
     words = [enter(1), enter(2), enter(3), *escape(IMPORT, 11), enter(4), enter(10), leave(10), leave(4)]
     path = handmade(tmp_path, *words, leave(3), leave(2), leave(1), one="one.py", two="two.py")
     assert list(imports(path)) == ["one"]

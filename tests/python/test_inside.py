@@ -1,5 +1,6 @@
-"""What vestige knows of the interpreter's inside is checked before it is used: where something has moved, the part that
-needs it falls back, and `vestige info` says why."""
+"""vestige checks its knowledge of the interpreter's internals before it uses them: if something has moved, the affected
+part falls back, and `vestige info` says why.
+"""
 
 import json
 import sys
@@ -68,7 +69,7 @@ def test_the_check_finds_the_same_however_deep_it_is_asked_for():
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_a_structure_that_has_moved_is_found_out(fact):
-    """Reading beside the right place does no harm, and finds nothing that would pass for it."""
+    """Reading beside the right place does no harm, and finds no value that looks right."""
     if fact in ELSEWHERE:
         pytest.skip("it is elsewhere on this build")
     for shift in SHIFTS:
@@ -77,14 +78,14 @@ def test_a_structure_that_has_moved_is_found_out(fact):
         if not MONITORS and set(READS_FRAMES) & needing and "tracebacks" in needing:
             needing.add("recording")
         if fact == "version":
-            needing |= {"recording"}  # nothing else is looked at
+            needing |= {"recording"}  # if the version is wrong, no other fact is checked
         assert needing <= fallen()
     assert _core.check_inside()["facts"][fact]
     assert fallen() == set()
 
 
 def test_who_replaced_len_keeps_turbo(workplace):
-    """list.append, which nobody can replace, says where the others are."""
+    """The check reads list.append, which no program can replace."""
     program = """
         import builtins
         of, is_one = len, isinstance
@@ -97,7 +98,7 @@ def test_who_replaced_len_keeps_turbo(workplace):
     assert (done.stdout, done.stderr) == ("True False\n", "")
 
 
-# As a wheel that was built on 3.14.4 would find 3.14.10: 24 bytes beside.
+# Values as if a wheel built on 3.14.4 ran on 3.14.10: off by 24 bytes.
 MOVED = """
 import sys
 import warnings
@@ -187,7 +188,7 @@ def test_where_frames_have_another_layout_everything_works_without_them(workplac
     fallbacks = json.loads(workplace.vestige("info", "t.vst", "--json").stdout)["metadata"]["vestige.fallbacks"]
     assert set(fallbacks) - ELSEWHERE == {*READS_FRAMES, UNSEEN}
     if HERE["debug"] or HERE["nogil"]:
-        del fallbacks["turbo"], fallbacks[UNSEEN]  # which refuse such a build before they look
+        del fallbacks["turbo"], fallbacks[UNSEEN]  # turbo refuses such a build before it checks these
     reasons = {why for part, why in fallbacks.items() if part not in ELSEWHERE}
     assert {why.rpartition(", ")[2] for why in reasons} == {"has another layout of frames"}
     assert workplace.vestige("report", "t.vst").returncode == 0

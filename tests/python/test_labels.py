@@ -1,4 +1,4 @@
-"""What tells functions apart that share a name, and which end of a name is kept where there is little room."""
+"""Labels that distinguish functions with equal names, and which end of a name is kept if there is little room."""
 
 import json
 

@@ -1,5 +1,5 @@
-"""What a program that `vestige run` or `vestige memory` runs could notice of them: its stack, its command line, and
-what other programs find there to start it again.
+"""A program under `vestige run` or `vestige memory` finds nothing of vestige: not on its stack, not in its command
+line, and not where other programs look to start it again.
 """
 
 import os
@@ -15,7 +15,7 @@ ENGINES = ["safe", "turbo", "memory"]
 
 @pytest.fixture(params=ENGINES)
 def record(request, workplace):
-    """Runs a program under one of the engines, or under `vestige memory`."""
+    """Runs a program under an engine, or under `vestige memory`."""
 
     def run(*args, **options):
         command = "memory" if request.param == "memory" else "run"
@@ -102,7 +102,7 @@ def test_what_runs_a_module_is_on_its_stack_but_not_in_the_trace(workplace):
     workplace.trace("-m", "work")
     calls = {name: count for name, count, *_ in Trace(str(workplace.path / "t.vst")).totals(all_windows=True)}
     assert not [name for name in calls if name.endswith(": _run_module_as_main")]
-    # The program's own use of runpy is the program's.
+    # The program's own call of runpy counts, ours does not.
     assert [count for name, count in calls.items() if name.endswith(": _run_code")] == [1]
     assert calls["work.py(2): work"] == calls["inner.py(1): inner"] == 1
 
@@ -241,7 +241,7 @@ def test_a_recording_that_the_program_asks_for_elsewhere_is_its_own(workplace):
     result = workplace.vestige("run", "-q", "-o", "t.vst", "outer.py")
     assert (result.stdout, result.stderr) == ("0\n0\n", "")
     calls = calls_by_file(workplace.path)
-    assert len(calls) == 3  # that into the file of its parent is a child's
+    assert len(calls) == 3  # the recording to the parent's file name goes to a child's file
     assert set(calls.values()) == {1}
     own = Trace(str(workplace.path / "u.vst"))
     assert "vestige.root" not in own.metadata()
@@ -298,7 +298,7 @@ SECONDS = re.compile(r"in \d+\.\d+s")
 
 
 def shown(result):
-    """What pytest printed, but for how long it took and the width of the line that says so."""
+    """Returns pytest's output without durations, and without the padding of the line that has them."""
     return re.sub("=+", "=", SECONDS.sub("in no time", result.stdout)), result.stderr, result.returncode
 
 

@@ -1,4 +1,4 @@
-"""The checks that keep the layers find what breaks them, in a copy of the sources; .pre-commit-config.yaml has all checks."""
+"""The checks of layers find violations, in a copy of the sources; .pre-commit-config.yaml lists all checks."""
 
 import importlib.util
 import re
@@ -14,7 +14,9 @@ pytestmark = pytest.mark.any_python
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
-    """The sources that check_layers.py looks at, and the script itself, which takes the folder above its own as theirs."""
+    """Copies the sources that check_layers.py reads, and the script itself, because it checks the folder that contains
+    its folder.
+    """
     root = tmp_path_factory.mktemp("layers")
     for name in ("include", "src", "python", "adapters"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
@@ -27,7 +29,9 @@ def copied(tmp_path_factory):
 
 
 def found(copied, check, name, line):
-    """What a check says when a line is put before the others of a file; before, it has nothing to say."""
+    """Returns a check's messages after a line was put before the other lines of a file; checks that there were none
+    before.
+    """
     path = copied.ROOT / name
     text = path.read_text()
     assert problems_of(copied, check) == []

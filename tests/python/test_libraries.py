@@ -1,4 +1,4 @@
-"""Whose code it is: the user's own or a library's, in the layouts that programs come in."""
+"""Distinguishes the user's own code from libraries, in the usual layouts of programs."""
 
 import sys
 import zipfile
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.any_python
 @pytest.mark.parametrize(
     ("file", "library"),
     [
-        # the standard library, wherever Python is
+        # the standard library, in any place
         ("/usr/lib/python3.12/json/decoder.py", "json"),
         ("/usr/lib64/python3.12/threading.py", "threading"),
         ("/home/me/.pyenv/versions/3.12.1/lib/python3.12/asyncio/events.py", "asyncio"),
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.any_python
         ("/usr/lib/python312.zip/json/decoder.py", "json"),
         ("<frozen importlib._bootstrap>", "importlib"),
         ("<frozen runpy>", "runpy"),
-        # what is installed, wherever
+        # installed packages, in any place
         ("/project/.venv/lib/python3.12/site-packages/numpy/core/numeric.py", "numpy"),
         ("/project/.venv/lib/python3.12/site-packages/six.py", "six"),
         ("/usr/lib/python3/dist-packages/yaml/__init__.py", "yaml"),
@@ -83,8 +83,8 @@ def test_a_program_that_is_installed_is_the_users_own_if_nothing_else_is():
 
 
 def test_real_layouts_are_told_apart(workplace):
-    """A project with a venv inside, a package installed from another folder, archives of both kinds, the standard library,
-    and a module that is run with -m.
+    """A project with a venv inside, a package installed from another folder, archives of both kinds, the standard
+    library, and a module run with -m.
     """
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     site = f"project/.venv/lib/{version}/site-packages"
@@ -129,6 +129,6 @@ def test_real_layouts_are_told_apart(workplace):
     assert found["installed"] == (LIBRARY, "installed")
     assert found["egg"] == (LIBRARY, "egg")
     assert found["loads"] == (LIBRARY, "json")
-    # and the report shows them: the user's own with what lies between folded
+    # The report shows the user's functions, and folds the frames between them.
     lines = [line for line in result.stderr.splitlines() if "frames hidden" in line or "frame hidden" in line]
     assert lines

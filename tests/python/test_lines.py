@@ -1,6 +1,7 @@
-"""The lines from which functions are called: which calls know theirs, with each engine, and that the record is right.
+"""The lines from which functions are called: which calls have a line, with each engine, and that the line is right.
 
-A call of a millisecond is longer than the interval in which a thread looks (VST_LINES_NS), so it always has its line.
+A call of a millisecond is longer than the interval between two look-ups of a thread (VST_LINES_NS), so such a call
+always has its line.
 """
 
 import subprocess
@@ -18,7 +19,7 @@ SLEEP = "<built-in function sleep>"
 
 
 def record(tmp_path, source, *words, name="program.py"):
-    """Runs a program, which has `from time import sleep` before its first line."""
+    """Runs a program, with `from time import sleep` put before its first line."""
     program = tmp_path / name
     program.write_text("from time import sleep; import asyncio\n" + textwrap.dedent(source).lstrip("\n"))
     trace = tmp_path / "t.vst"
@@ -29,7 +30,9 @@ def record(tmp_path, source, *words, name="program.py"):
 
 
 def lines(trace, file="program.py"):
-    """{(caller, line, function, whether other calls lie between): calls} of functions in a file, without imports."""
+    """Returns {(caller, line, function, whether other calls lie between): calls} for functions of a file, without
+    imports.
+    """
     functions = trace.functions()
     rows = trace.tables(["lines"])["lines"]
     return {
@@ -185,7 +188,9 @@ def test_properties_operators_and_with_statements_call_from_their_lines(tmp_path
 
 
 def test_code_that_takes_the_place_of_ended_code_has_lines_of_its_own(tmp_path, engine):
-    """The same function to the trace, at the address of the one before, with the call further down."""
+    """The trace takes each new code object for the function of the old one at the same address; its call is at a later
+    line.
+    """
     found = lines(
         record(
             tmp_path,
@@ -258,7 +263,7 @@ def test_calls_that_are_left_out_leave_the_lines_right(tmp_path, engine):
     """
     (tmp_path / "other.py").write_text("def run(function):\n    function()\n")
     found = lines(record(tmp_path, source, engine, "--exclude", "other.py"))
-    assert found["main", 5, "work", False] == 1  # the line that led there, as run() is not in the trace
+    assert found["main", 5, "work", False] == 1  # the line in main that led there, because run() is not in the trace
     found = lines(record(tmp_path, source, engine, "--max-depth", "2"))
     assert ("<module>", 10, "main", False) in found
     found = lines(record(tmp_path, source, engine, "--only", "work"))

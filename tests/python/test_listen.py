@@ -1,4 +1,4 @@
-"""vestige.listen(), VESTIGE_LISTEN and `vestige run --paused`: processes that can be asked to record."""
+"""vestige.listen(), VESTIGE_LISTEN and `vestige run --paused`: processes that others can ask to record."""
 
 import os
 import socket
@@ -118,7 +118,7 @@ def test_what_is_not_understood_is_answered_and_harms_nothing(running, tmp_path)
             connection.connect(str(tmp_path / "private/a.sock"))
             connection.sendall(message)
             assert b'{"error": ' in connection.recv(4096)
-    with socket.socket(socket.AF_UNIX) as connection:  # closed without a word
+    with socket.socket(socket.AF_UNIX) as connection:  # closed without an answer
         connection.connect(str(tmp_path / "private/a.sock"))
     assert by_socket(tmp_path, "-q", "-o", "t.vst", "--for", "1ms").returncode == 0
     assert program.ask("hooks()") == 0
@@ -146,7 +146,7 @@ def test_a_forked_child_does_not_answer_for_its_parent(running, tmp_path):
     child = program.ask("child")
     task = os.listdir(f"/proc/{child}/task")
     end = time.monotonic() + TIMEOUT
-    while sockets_of(child) and time.monotonic() < end:  # the parent answers before the child has come from fork()
+    while sockets_of(child) and time.monotonic() < end:  # the parent answers before the child returns from fork()
         time.sleep(0.01)
     assert (len(task), sockets_of(child)) == (1, [])
     assert attach(tmp_path, str(program.pid), "-q", "-o", "t.vst", "--for", "1ms").returncode == 0

@@ -1,4 +1,4 @@
-"""Commands that are given several traces, folders, or a trace whose process started others."""
+"""Commands with several traces, with folders, or with a trace whose process started others."""
 
 import json
 import os
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.any_python
 
 
 def pids(workplace, *args):
-    """The processes that a command sees, in its order."""
+    """Returns the processes that a command reads, in the command's order."""
     result = workplace.vestige("info", "--json", *args)
     assert result.stderr == ""
     facts = json.loads(result.stdout)
@@ -23,7 +23,7 @@ def pids(workplace, *args):
 
 
 def processes(document):
-    """{pid: name} of an exported document."""
+    """Returns {pid: name} of an exported document."""
     events = [event for event in document["traceEvents"] if event["name"] == "process_name"]
     assert len(events) == len({event["pid"] for event in events})
     return {event["pid"]: event["args"]["name"] for event in events}

@@ -1,4 +1,6 @@
-"""What `vestige mcp` answers, without the protocol: bounded text, stable ids, and nothing from outside of its folder."""
+"""Answers of `vestige mcp`, without the protocol: text of limited length, stable ids, and no data from outside its
+folder.
+"""
 
 import math
 import os
@@ -48,7 +50,7 @@ print(textwrap.dedent("done"))
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a program, two recordings of it, and things that lead out."""
+    """A folder with a program, two recordings of it, and links that lead out of the folder."""
     outside = tmp_path_factory.mktemp("outside")
     inside = tmp_path_factory.mktemp("inside")
     (inside / "shop.py").write_text(PROGRAM)
@@ -150,7 +152,8 @@ def test_ids_of_nodes_are_stable_and_lead_deeper(place):
     deeper = calls.tree(place, "first.vst", "", node, False, 2000)
     assert node_of(deeper, "Shop.order") == node
     assert "Shop.order" in deeper.splitlines()[2] and "leaf" in deeper and "other" not in deeper
-    assert node_of(calls.tree(place, "second.vst", "", "", False, 2000), "Shop.order") == node  # the same place
+    # a function at the same place
+    assert node_of(calls.tree(place, "second.vst", "", "", False, 2000), "Shop.order") == node
     with pytest.raises(Failure, match="no node n00000000"):
         calls.tree(place, "first.vst", "", "n00000000", False, 2000)
 
@@ -184,7 +187,7 @@ poll()
 
 
 def placed_traces(folder):
-    """A folder with a trace in which nothing is to be found."""
+    """A folder with a trace that has no findings."""
     inside = folder / "quiet"
     inside.mkdir()
     with profile(output=inside / "t.vst"):
@@ -193,7 +196,8 @@ def placed_traces(folder):
 
 
 def test_two_traces_are_compared(place, monkeypatch):
-    found = [SimpleNamespace(text="leaf is called 4 times as often.")]  # what chance explains depends on the machine
+    # whether a change is chance depends on the machine, so this finding is given
+    found = [SimpleNamespace(text="leaf is called 4 times as often.")]
     monkeypatch.setattr(comparing, "find", lambda comparison: found)
     text = comparing.compare(place, "first.vst", "second.vst", 20_000)
     assert text.startswith("first.vst → second.vst: ")
@@ -340,7 +344,7 @@ def test_a_recording_tells_how_the_program_ended_and_what_it_printed(place, tmp_
 
 def test_a_command_that_takes_too_long_is_interrupted_and_its_trace_is_there(tmp_path, monkeypatch):
     class Impatient(subprocess.Popen):
-        """Its time is up once the program has begun."""
+        """Its time is up as soon as the program has begun."""
 
         def wait(self, timeout=None):
             if timeout == 3.0:
@@ -413,7 +417,7 @@ def test_a_query_that_takes_too_long_is_ended_by_the_system(place, monkeypatch):
     monkeypatch.setattr(asking, "SECONDS", 2.0)
     with pytest.raises(Failure, match="took longer than 2 s"):
         asking.sql(place, ENDLESS, [], 500)
-    with pytest.raises(ChildProcessError):  # nothing is left of it
+    with pytest.raises(ChildProcessError):  # no child process is left
         os.waitpid(-1, os.WNOHANG)
 
 
@@ -437,7 +441,7 @@ def test_a_query_that_needs_too_much_memory_is_told_in_a_line(place, query):
 
 
 def test_the_system_ends_a_query_that_no_library_stops():
-    """With limits alone, in a process that allocates and computes whatever it wants."""
+    """Tests only the limits: the code allocates and computes without other confinement."""
     code = "from vestige.cli.mcp import confined; confined._limit({}, 200 << 20); {}"
     run = [sys.executable, "-c"]
     ended = subprocess.run([*run, code.format(600, "bytearray(300 << 20)")], capture_output=True, text=True)

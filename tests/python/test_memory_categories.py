@@ -1,5 +1,6 @@
-"""What memory was for, side by side with torch.profiler's export_memory_timeline for the same programs; and what it
-takes to know it: nothing of the program's is kept, called or changed."""
+"""Categories of memory, compared with torch.profiler's export_memory_timeline for the same programs. Finding the
+category never keeps, calls or changes an object of the program.
+"""
 
 import collections
 import gc
@@ -25,7 +26,7 @@ pytestmark = [
 PREEXISTING, CREATE, INCREMENT_VERSION, DESTROY = 1, 2, 3, 4
 PARAMETER, OPTIMIZER, INPUT, TEMPORARY, ACTIVATION, GRADIENT, AUTOGRAD, UNKNOWN = range(8)
 ALL = {"record_shapes": True, "profile_memory": True, "with_stack": True}
-# torch's reports alone are what torch.profiler counts.
+# Only torch's reports, because torch.profiler counts only these.
 REPORTS = {**ALL, "memory_native_allocators": False}
 
 
@@ -82,7 +83,7 @@ def inference():
 
 
 def by_hand():
-    """Neither modules nor an optimizer: parameters are found by what is done with them."""
+    """Uses neither modules nor an optimizer: parameters are recognised by how operators use them."""
     torch.manual_seed(0)
     parameters = torch.randn(16, 4, requires_grad=True), torch.zeros(4, requires_grad=True)
 
@@ -132,7 +133,7 @@ def record(program, folder, **options):
 
 @pytest.fixture(scope="module")
 def torchs(tmp_path_factory):
-    """What torch.profiler has to say of each program."""
+    """Returns torch.profiler's timeline of each program."""
     from torch.profiler import profile
 
     folder = tmp_path_factory.mktemp("torchs")
@@ -146,7 +147,7 @@ def torchs(tmp_path_factory):
 
 
 def rows_of(raw):
-    """Bytes of each category after each event, those before the first at once."""
+    """Returns the bytes of each category after each event; blocks from before the first event are combined."""
     now, rows = [0] * 9, []
     for time_ns, _, size, category in raw:
         now[1 + category] += size
@@ -168,7 +169,7 @@ def totals(raw):
 
 
 def changes(raw):
-    """In order, without their times; of what is written to at the same time, in any order."""
+    """Returns rows in order, without their times; rows with equal times are sorted."""
     found = [tuple(row[1:]) for row in raw if row[1] in (CREATE, DESTROY)]
     return found, sorted(tuple(row[1:]) for row in raw if row[1] not in (CREATE, DESTROY))
 
@@ -188,7 +189,7 @@ def test_memory_has_the_categories_that_torch_gives_it(torchs, tmp_path, name):
 
 
 def test_the_allocators_hooks_find_the_same_tensors(torchs, tmp_path):
-    """By default blocks are seen by malloc's hooks. What libraries beneath torch take for themselves is seen too."""
+    """By default, malloc's hooks see blocks, including blocks that libraries below torch allocate."""
     for name in ("adam", "convolutions", "inference"):
         raw = record(PROGRAMS[name](), tmp_path, **ALL)[2]
         ours, theirs = totals(raw), totals(torchs[name])
@@ -206,7 +207,7 @@ def test_optimizers_tell_of_parameters_where_calls_are_not_recorded(torchs, tmp_
 
 
 def test_blocks_of_an_earlier_recording_were_there_before(tmp_path):
-    """torch knows how large they are, though nobody saw them made."""
+    """torch knows the sizes of blocks whose allocation was not recorded."""
     found = []
     for make, options in ((torch.profiler.profile, ALL), (vestige.profile, REPORTS)):
         kept = []
@@ -232,8 +233,9 @@ def sizes_of_a_slice(folder):
 
 
 def test_what_was_there_counts_whole_and_is_seen_to_go(tmp_path):
-    """On purpose unlike torch: a slice stands for its whole storage, and malloc's hooks see it freed. It runs in a
-    process of its own, where torch counts nothing that other tests left."""
+    """Differs from torch on purpose: a slice stands for its whole storage, and malloc's hooks see the storage freed.
+    Runs in a new process, where torch does not count memory that other tests left.
+    """
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         sizes = pool.apply(sizes_of_a_slice, (tmp_path,))
     assert sizes == [(40, -40), (4000, -4040)]
@@ -268,7 +270,7 @@ def test_unchanged_programs_get_the_last_cycle(tmp_path):
         assert type(prof).__module__.startswith("vestige.")
     finally:
         vestige.uninstall()
-    # One step: parameters and state were there, the gradients were made.
+    # One step: parameters and state existed before, gradients are new.
     assert rows[0][1:] == [2704, 5424, 0, 0, 0, 0, 0, 0]
     assert totals(raw)[CREATE, GRADIENT, "+"] == 2704
 
@@ -294,7 +296,7 @@ asked: list[str] = []
 
 
 class Shouting(torch.Tensor):
-    """A tensor that tells what is asked of it."""
+    """A tensor that prints every access to itself."""
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -319,7 +321,7 @@ def test_nothing_of_the_programs_is_kept_called_or_left_behind(tmp_path):
     del model, optimizer
     gc.collect()
     assert [each() for each in gone] == [None] * len(gone)
-    assert exported(prof, tmp_path)[1][0][1] == 4 * (16 + 4 + 3)  # and yet it is known
+    assert exported(prof, tmp_path)[1][0][1] == 4 * (16 + 4 + 3)  # and yet its category is known
 
 
 def test_the_page_shows_each_category_with_its_colour_and_the_maximum(tmp_path):

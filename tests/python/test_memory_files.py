@@ -1,4 +1,6 @@
-"""Traces with memory are traces: bounded, packed, recovered, merged, snapshot, of children; and reported with the rest."""
+"""Traces with memory work like all traces: bounded, packed, recovered, merged, as snapshots, of children; and in
+reports.
+"""
 
 import json
 import subprocess
@@ -15,16 +17,16 @@ from vestige._core import pack, recover, unpack
 MIB = 1 << 20
 FREES = 4  # VST_MEMORY_FREES
 UNKNOWN = 8  # VST_MEMORY_UNKNOWN
-EMPTY = sys.getsizeof(b"")  # more without the GIL
+EMPTY = sys.getsizeof(b"")  # larger without the GIL
 
 
 def allocate(count, size=600):
-    for _ in repeat(None, count):  # a range would make numbers too
+    for _ in repeat(None, count):  # a range would allocate numbers, too
         bytes(size)
 
 
 def blocks(path, size):
-    """Allocations of so many bytes, as bytes() makes them."""
+    """Returns allocations of `size` bytes, made by bytes()."""
     return [event for event in events_of(path) if event.size == size + EMPTY and not event.flags & FREES]
 
 
@@ -96,7 +98,7 @@ def test_a_bounded_file_keeps_the_newest_allocations(tmp_path):
     assert 10_000 < len(sizes) < 100_000
     assert all((b - a) % 100 == 1 for a, b in zip(sizes, sizes[1:]))
     assert sizes[-1] == 99
-    # The block whose allocation was dropped is known to be freed, and of no size.
+    # A block whose allocation was dropped is known to be freed, and its size is 0.
     document = exported(path)
     assert all(event["args"]["Total Allocated"] >= 0 for event in instants(document))
     assert not any(event["args"]["Bytes"] < -50_000 for event in instants(document))
@@ -197,7 +199,7 @@ def test_children_have_files_of_their_own_and_one_timeline(workplace):
     assert len(files) == 3
     found = {size: [len(blocks(file, size)) for file in files] for size in (3210, 6540, 7650)}
     assert {size: sorted(counts) for size, counts in found.items()} == {size: [0, 0, 1] for size in (3210, 6540, 7650)}
-    # What a child frees of its parent's was not allocated by it.
+    # A child that frees its parent's blocks did not allocate them.
     (forked,) = [file for file in files if blocks(file, 6540)]
     freed = [each for each in events_of(forked) if each.flags & FREES and not each.flags & UNKNOWN]
     assert not [each for each in freed if each.size == 3243]
@@ -218,7 +220,7 @@ def test_children_have_files_of_their_own_and_one_timeline(workplace):
 
 
 def report_rows(text):
-    """{function: (own bytes, all bytes)} as they are shown."""
+    """Returns {function: (own bytes, all bytes)}, as shown."""
     rows = {}
     for line in text.splitlines():
         words = line.split()
@@ -274,7 +276,7 @@ def test_the_bytes_of_a_function_are_those_of_its_allocations(path):
     named = {name.rpartition(": ")[2]: numbers for name, *numbers in totals}
     calls, _, _, own, total, count = named["allocate"]
     assert (calls, own) == (1, total)
-    assert 2000 <= count < 2010  # repeat() makes one too
+    assert 2000 <= count < 2010  # repeat() allocates one, too
     assert 2000 * (600 + EMPTY) <= own < 2000 * (600 + EMPTY) + 1000
 
 
@@ -294,7 +296,7 @@ def test_events_of_memory_may_be_left_out_of_an_export(workplace, path):
 
 
 def test_events_pair_up_as_tensorboard_pairs_them(path):
-    """Every free has its allocation before it, at the same address and of the same size; times never go back."""
+    """Checks that every free follows an allocation at its address with its size, and that times never go back."""
     live, last, sum_ = {}, 0.0, 0
     for event in instants(exported(path)):
         args = event["args"]

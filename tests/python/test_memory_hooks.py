@@ -1,4 +1,4 @@
-"""Python's allocators under the memory tracer: what is recorded of each, and what becomes of them."""
+"""Python's allocators under the memory tracer: the records of each allocator, and how blocks end."""
 
 import ctypes
 import json
@@ -14,7 +14,7 @@ import compiled
 from histories import FREES, UNKNOWN, history_of, record, recording
 from vestige import memory
 
-SIZE = 4321  # of blocks that are told apart by it
+SIZE = 4321  # a size by which the test recognises its blocks
 
 api = ctypes.pythonapi
 for _domain in ("PyMem_Raw", "PyMem_", "PyObject_"):
@@ -26,7 +26,7 @@ for _domain in ("PyMem_Raw", "PyMem_", "PyObject_"):
     getattr(api, f"{_domain}Free").argtypes = [ctypes.c_void_p]
     getattr(api, f"{_domain}Free").restype = None
 
-# An allocator of somebody else's, which counts and passes on.
+# Another allocator, which counts calls and passes them on.
 WRAPPER = """
 #include <Python.h>
 #include <sys/mman.h>
@@ -96,7 +96,7 @@ def allocators(other):
 
 
 def life_of(history, address, size):
-    """The allocation and the end of the block. Others may have used its address before or after."""
+    """Checks the allocation and the free of the block. Other code may have used its address before or after."""
     [born] = [event for event in history.allocations if event.address == address and event.size == size]
     return [event for event in history.events if event.serial == born.serial]
 
@@ -116,7 +116,7 @@ def test_each_function_of_each_domain_is_recorded(domain):
         for address in (one, two, four):
             free(address)
     [history] = result
-    # Others may have used the addresses before or after.
+    # Other code may have used the addresses before or after.
     ours = [event for event in history.allocations if event.address in (one, two, three, four)]
     ours = [event for event in ours if event.size in (SIZE, 3 * SIZE, SIZE + 1, 100 * SIZE)]
     kinds = [event.kind for event in ours]
@@ -129,8 +129,8 @@ def test_each_function_of_each_domain_is_recorded(domain):
 
 def test_what_an_allocator_takes_from_another_is_counted_once():
     with recording() as result:
-        large = bytearray(10_000_000)  # from malloc, which takes it from mmap
-        small = [object() for _ in range(100_000)]  # from arenas, which are mapped
+        large = bytearray(10_000_000)  # from malloc, which uses mmap
+        small = [object() for _ in range(100_000)]  # from arenas, which Python maps
     [history] = result
     assert len(history.bytearrays(10_000_000)) == 1
     assert sum(event.size for event in history.live()) < 10_000_000 + 100_000 * (sys.getsizeof(object()) + 9) + 100_000
@@ -147,7 +147,7 @@ def test_a_free_of_what_was_there_before_is_told_as_such():
 def test_a_block_that_grows_in_place_is_freed_and_allocated():
     with recording() as result:
         first = api.PyMem_Malloc(100)
-        second = api.PyMem_Realloc(first, 110)  # the same class of sizes
+        second = api.PyMem_Realloc(first, 110)  # in the same size class
         api.PyMem_Free(second)
     assert first == second
     assert [event.kind for event in life_of(result[0], first, 100)] == ["PyMem_Malloc", "PyMem_Realloc"]
@@ -219,7 +219,7 @@ def test_an_allocator_that_wrapped_ours_stays_and_ours_passes_on(other):
     api.PyObject_Free(address)
     assert other.wrapped_calls()
 
-    with recording() as result:  # ours is found again behind theirs
+    with recording() as result:  # our hooks are found again behind the wrapper's
         address = api.PyObject_Malloc(SIZE)
         api.PyObject_Free(address)
     kinds = [event.kind for event in life_of(result[0], address, SIZE)]
@@ -227,7 +227,7 @@ def test_an_allocator_that_wrapped_ours_stays_and_ours_passes_on(other):
     assert len([event for event in result[0].sized(SIZE) if event.address == address]) == 1
     assert allocators(other) == wrapped
 
-    other.unwrap()  # which leaves ours alone there
+    other.unwrap()  # which leaves our hooks in place
     with recording() as result:
         address = api.PyObject_Malloc(SIZE)
         api.PyObject_Free(address)
@@ -393,13 +393,13 @@ def test_a_sub_interpreter_runs_on_and_shows_no_stack_of_another(tmp_path):
     history = history_of(tmp_path / "o.vst")
     assert len(history.bytearrays(2 * SIZE)) == 1
     for event in history.bytearrays(SIZE):
-        assert len(history.frames(event)) <= 1  # its caller's, if any
+        assert len(history.frames(event)) <= 1  # the caller's frame, if any
 
 
 # ---- truth ---------------------------------------------------------------------
 
-# The interpreter keeps tuples, lists and the like for the next object of their kind. tracemalloc says of such a block
-# who used it last, we say who allocated it; they are small, so small blocks are not compared.
+# The interpreter keeps small objects (tuples, lists …) for reuse. For such a block, tracemalloc names the last user,
+# and we name the allocating function, so small blocks are not compared.
 AGAINST_TRACEMALLOC = """
 import gc, json, sys, tracemalloc
 tracemalloc.start()

@@ -1,4 +1,4 @@
-"""What the memory tracer reads from code objects without asking the interpreter, against what the interpreter says."""
+"""Facts that the memory tracer reads directly from code objects, compared with the interpreter's answers."""
 
 import importlib.util
 import marshal
@@ -24,7 +24,7 @@ def code_objects(code):
 
 
 def load(path):
-    """The code of a module, compiled already if that is so."""
+    """Returns the code of a module, from its compiled file if there is one."""
     try:
         cached = Path(importlib.util.cache_from_source(str(path))).read_bytes()
         return marshal.loads(cached[16:])
@@ -49,7 +49,7 @@ def test_the_lines_of_the_whole_standard_library_are_the_interpreters():
     for folder, folders, names in os.walk(STDLIB):
         folders[:] = [name for name in folders if name not in ("site-packages", "__pycache__", "test", "lib2to3")]
         for name in names:
-            path = Path(folder) / name  # Debian links sitecustomize.py to a file that may not be there
+            path = Path(folder) / name  # Debian links sitecustomize.py to a file that may be missing
             module = load(path) if name.endswith(".py") and path.exists() else None
             for code in code_objects(module) if module else ():
                 assert _core._code_lines(code) == expected_lines(code), (folder, name, code.co_name)

@@ -1,4 +1,4 @@
-"""The page of a memory history, in a real browser: Chromium without a window, no server and no network."""
+"""The page of a memory history in a real browser: Chromium without a window, no server and no network."""
 
 import base64
 import hashlib
@@ -47,7 +47,7 @@ PROGRAM = f"""\
     hostile()
     big()
     """
-# Runs after the page's own script; what it returns is what the test looks at.
+# Runs after the page's own script; the test examines its result.
 ACTIONS = """
 <script>
 const result = {};
@@ -110,7 +110,7 @@ document.body.replaceChildren(told);
 
 
 def with_script(text, script):
-    """A page that runs one more script than its policy allows."""
+    """Adds a script to the page that its policy does not allow."""
     inside = re.search("<script>(.*?)</script>", script, re.DOTALL)[1]
     allowed = "sha256-" + base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
     assert text.count("script-src '") == 1
@@ -118,7 +118,7 @@ def with_script(text, script):
 
 
 def open_page(path, folder, *extra):
-    """The page's own document after a moment, as text."""
+    """Returns the page's document as text, after a moment."""
     command = [BROWSER, *OPTIONS, f"--user-data-dir={folder / 'profile'}", *extra, "--dump-dom", path.as_uri()]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stderr
@@ -127,7 +127,7 @@ def open_page(path, folder, *extra):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """What happens on the page when it is used."""
+    """Returns how the page reacts to a user."""
     from conftest import Workplace
 
     workplace = Workplace(tmp_path_factory.mktemp("page"))
@@ -157,7 +157,7 @@ def test_the_peak_is_shown_first(page):
     assert result["painted"]
     assert any(frame.startswith("big") and "app.py:14" in frame for frame in result["peakFrames"])
     assert result["peakTold"].startswith("All: ")
-    assert len(result["cards"]) == 5  # the resident set beside the four of allocations
+    assert len(result["cards"]) == 5  # the resident set, and the four series of allocations
 
 
 def test_a_click_zooms_in_and_escape_out(page):

@@ -1,4 +1,4 @@
-"""What a recording of allocations comes to: the analysis, the command, and the files that others read."""
+"""Analyses of recorded allocations: the numbers, the command, and files for other tools."""
 
 import csv
 import gzip
@@ -56,7 +56,7 @@ EACH = sys.getsizeof(bytes(7000))
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """One recording of the program, for all tests that only look at it."""
+    """One recording of the program, for all tests that only read it."""
     from conftest import Workplace
 
     workplace = Workplace(tmp_path_factory.mktemp("recorded"))
@@ -71,7 +71,7 @@ def summary_of(path, **options):
 
 
 def at_line(summary, view, line, file="app.py"):
-    """(count, bytes) of a line."""
+    """Returns (count, bytes) of a line."""
     for row in summary["lines"][view][1]:
         _, _, short, number, _ = row["frame"]
         if (short, number) == (file, line):
@@ -131,13 +131,13 @@ def test_native_frames_are_named_and_stand_where_they_were_called(workplace):
     assert at > 0
     assert all(frame[4] for frame in frames[:at])
     assert [frame[0] for frame in frames if not frame[4]] == ["f", "<module>"]
-    assert names[-1] == "<module>"  # what started it is not shown
+    assert names[-1] == "<module>"  # frames that started the program are not shown
     assert not [name for name in names if "_PyEval_EvalFrameDefault" in name]
     assert at_line(summary, "peak", 2)[1] >= 3_000_000
 
 
 def model(events, k):
-    """Brute force: what is live is added up after every event."""
+    """Brute force: adds up the live blocks after every event."""
     live, most, held = {}, 0, {}
     recent, temporary, total = {}, Counter(), Counter()
     for event in events:
@@ -228,7 +228,7 @@ def test_estimates_from_samples_are_right_within_their_error(tmp_path):
     count, estimate, error = summary["views"]["leaks"]
     assert summary["sampled"]
     assert 0 < error < true / 10
-    assert abs(estimate - true) < 6 * error + 0.02 * true  # what else is live is little
+    assert abs(estimate - true) < 6 * error + 0.02 * true  # other live blocks are few
     assert abs(count - len(kept)) < 6 * summary["count_errors"]["leaks"] + 500
     assert summary["views"]["temporary"] == (0, 0, 0)
 
@@ -271,7 +271,7 @@ def test_the_report_as_json_and_csv_and_the_exports_agree(recorded):
         events = list(csv.DictReader(file))
     exported = json.loads(gzip.decompress((recorded.path / "m.json.gz").read_bytes()))["processes"][0]
 
-    # Once more, from the rows of the CSV file.
+    # Compute the results again from the rows of the CSV file.
     live, now, most, leaks = {}, 0, 0, Counter()
     for event in events:
         if event["action"] == "alloc":
@@ -289,7 +289,7 @@ def test_the_report_as_json_and_csv_and_the_exports_agree(recorded):
     from_json = {";".join(map(place, reversed(row["frames"]))): row["bytes"] for row in document["stacks"]["leaks"]}
     assert from_json == leaks
 
-    # And from the JSON file.
+    # Compute the results again from the JSON file.
     columns = exported["columns"]
     total = Counter()
     for row in exported["events"]:

@@ -1,4 +1,6 @@
-"""What is only reserved is no memory, and what was resident stands beside it: programs that map much, touch little."""
+"""Reserved address space does not count as memory, and the resident set is shown, too: programs that map much and touch
+little.
+"""
 
 import csv
 import io
@@ -12,7 +14,7 @@ from vestige._core import Trace, export_memory
 MIB = 1 << 20
 GIB = 1 << 30
 
-# mmap.MAP_NORESERVE is there from 3.13 on.
+# mmap.MAP_NORESERVE exists from 3.13 on.
 RESERVE = """\
     import mmap
 
@@ -36,7 +38,7 @@ RESERVE = """\
 
 @pytest.fixture
 def reserving(workplace):
-    """A recorded program that reserves 1 GiB and touches 16 MiB of it."""
+    """A recorded program that reserves 1 GiB and touches 16 MiB."""
     workplace.write("app.py", RESERVE)
     done = workplace.vestige("memory", "-o", "m.vst", "app.py")
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""The Python stacks of allocations, against what the interpreter says of the same moment."""
+"""The Python stacks of allocations, compared with the interpreter's stack at the same moment."""
 
 import ctypes
 import gc
@@ -16,7 +16,7 @@ import compiled
 from histories import BEYOND, IS_CUT, IS_ENTRY, UNLOCKED, is_ours, record
 from other_builds import HERE
 
-SIZE = 100_000  # and more: of blocks that are told apart by it
+SIZE = 100_000  # this size and larger: blocks that the test recognises by their size
 
 C_THREADS = """
 #include <pthread.h>
@@ -41,13 +41,13 @@ void call_then_take(void (*function)(void), long size) { function(); take(size);
 
 
 class Moments:
-    """Blocks of one size each, and the stack of the moment they were made in."""
+    """Blocks with unique sizes, each with the stack of its allocation."""
 
     def __init__(self):
         self.expected = {}
 
     def note(self):
-        """The size of the block that the caller makes now, in the same line."""
+        """Returns the size of the block that the caller allocates in this line, and notes the stack."""
         frame = sys._getframe(1)
         size = SIZE + len(self.expected)
         stack = []
@@ -69,7 +69,7 @@ class Moments:
 
 
 class Walker:
-    """Calls itself in all ways that there are, as a list of numbers says."""
+    """Calls itself in many ways, chosen by a list of numbers."""
 
     def __init__(self, numbers, moments):
         self.numbers = iter(numbers)
@@ -247,7 +247,7 @@ def test_a_deep_recursion_is_cut_and_right_where_it_is_not():
             frames = history.frames(found[size])
             above = depth - left + 1
             own = [frame for frame in frames if frame.function.endswith("descend")]
-            # On the way up a stack that was cut is walked again once 256 frames of it are left.
+            # When calls return, a shortened stack is walked again once only 256 of its frames are left.
             if above < (400 if size < 2 * SIZE else 240):
                 assert len(own) == above
                 assert not any(frame.flags & IS_CUT for frame in frames)

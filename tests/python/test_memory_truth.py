@@ -1,4 +1,4 @@
-"""What is known of a program's memory beforehand is what its recording says: arrays, tensors, leaks, the peak."""
+"""Programs with known memory use: arrays, tensors, leaks and the peak are recorded exactly."""
 
 import pytest
 
@@ -138,7 +138,7 @@ def test_a_program_with_many_threads_adds_up(workplace):
     assert len(blocks) == 8 * 300
     assert {event.thread for event in blocks if event.size == 7000 + BEYOND} != {event.thread for event in blocks}
     live = [event for event in history.live() if 0 <= event.size - BEYOND - 7000 < 8]
-    assert len(live) == 8 * (100 + 10)  # kept, and handed on before anybody took
+    assert len(live) == 8 * (100 + 10)  # each block is kept, and handed on before anybody took it
     for number in range(8):
         assert len([event for event in blocks if event.size == 7000 + number + BEYOND]) == 300
 

@@ -1,4 +1,4 @@
-"""torch's memory visualiser reads what `vestige memory-report` writes for it."""
+"""torch's memory visualiser reads the files that `vestige memory-report` writes for it."""
 
 import os
 

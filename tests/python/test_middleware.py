@@ -1,4 +1,6 @@
-"""vestige.middleware with applications that need no framework: what a request becomes, and that nothing else changes."""
+"""vestige.middleware with applications that need no framework: the records of a request, and that the application
+behaves as before.
+"""
 
 import asyncio
 import os
@@ -71,7 +73,7 @@ def test_the_viewer_shows_the_status_of_a_request_on_the_stack_and_beside_it(tmp
 
 
 def callers_of(path):
-    """By name of a function: the names of what it was called in."""
+    """Returns, by name of a function, the names of its callers."""
     trace = Trace(str(path))
     definitions = trace.definitions()
     rows = trace.tables(["contexts"])["contexts"]
@@ -113,7 +115,7 @@ def test_a_route_function_that_fails_or_makes_up_names_costs_only_the_name(tmp_p
 
 
 class Odd(str):
-    """A str of the program's that fails at all that names are used for."""
+    """A str subclass of the program that fails in every method that names need."""
 
     def __fail__(self, *args):
         raise RuntimeError

@@ -1,6 +1,7 @@
-"""Short calls left out (min_duration): leaves that took less are not there, their time is their caller's, and they are
-counted. How long a call takes is the machine's business: a limit of an hour leaves every leaf out, one of a nanosecond
-none; between them a call that slept stays, and one that stays is not short."""
+"""Short calls left out (min_duration): leaves that took less are not in the trace, their time counts for their caller,
+and their number is known. Durations depend on the machine: a limit of an hour leaves out every leaf, a limit of a
+nanosecond none. With limits between, a call that slept stays, and no call that stays is short.
+"""
 
 import gc
 import threading
@@ -57,7 +58,7 @@ def program():
 
 
 def recorded(function, **options):
-    """Facts and the exported trace of a function's run."""
+    """Returns the facts and the exported trace of a run of the function."""
     gc.collect()
     gc.disable()
     try:
@@ -118,7 +119,7 @@ def test_a_limit_that_nothing_reaches_leaves_out_what_has_nothing_in_it(engine):
 
     read, trace = recorded(outer, engine=engine, min_duration=3600, record_args=["leaf"])
     names = [short(event["name"]) for event in calls(trace)]
-    # leaf has its arguments recorded, and its callers have it in them.
+    # leaf has its arguments recorded, so leaf and its callers stay.
     assert names.count("leaf") == names.count("middle") == 3
     assert names.count("around") == names.count("outer") == 1
     assert "fails" not in names and "<len>" not in names
@@ -222,7 +223,7 @@ def test_children_have_the_same_limit(workplace):
     traces = [Trace(str(path)) for path in files]
     assert [trace.info()["min_duration_ns"] for trace in traces] == [3600 * 10**9] * 3
     assert all(trace.info()["left_out"] >= 300 for trace in traces)
-    # What was forked has a file of its own, with its own count.
+    # A forked child has its own file and its own count.
     assert min(trace.info()["left_out"] for trace in traces) < 2000
 
     total = sum(trace.info()["left_out"] for trace in traces)

@@ -1,4 +1,4 @@
-"""What a recording notes of its source files, and that a page to send carries the lines of no others."""
+"""The facts that a recording notes about its source files. A page for other people has lines only of these files."""
 
 import base64
 import gzip
@@ -39,7 +39,7 @@ def run(folder, *arguments):
 
 
 def noted(path):
-    """By file, as the trace says it."""
+    """Returns the noted facts of each file."""
     trace = Trace(str(path))
     functions = trace.functions()
     return {
@@ -48,7 +48,7 @@ def noted(path):
 
 
 def lines_of_page(path, *options):
-    """Lines of source in the page that is made of a trace."""
+    """Returns the lines of source in the page of a trace."""
     page = path.parent / "page.html"
     assert view.main([str(path), "--html", str(page), "--force", *options]) == 0
     text = re.search(r'id="vestige-data">([^<]*)<', page.read_text())[1]
@@ -97,7 +97,7 @@ def test_a_page_has_the_source_of_files_that_are_as_they_were(tmp_path, capsys):
 
 @pytest.mark.any_python
 def test_a_page_has_no_source_of_a_file_that_a_trace_only_names(tmp_path):
-    """As if somebody had made the trace to get the lines of a file of ours."""
+    """A trace that was forged to get the lines of one of the reader's files."""
     path = run(tmp_path)
     assert "def secret():" in lines_of_page(path)
     data = path.read_bytes()
@@ -110,7 +110,7 @@ def test_a_page_has_no_source_of_a_file_that_a_trace_only_names(tmp_path):
 
 
 def noted_numbers(data):
-    """Of program.py, as text in the file."""
+    """Returns the noted facts of program.py as text."""
     status = re.search(rb"vestige\.sources\[.*?\]\]", data)
     assert status, "the metadata is not where this test looks for it"
     size = str(len(PROGRAM)).encode()

@@ -1,4 +1,4 @@
-"""The table of options, and what is made from it."""
+"""The table of options, and the texts and code generated from the table."""
 
 import inspect
 import os

@@ -1,4 +1,4 @@
-"""What other_builds.txt says of debug builds and of Pythons that check what they do."""
+"""Checks the entries of other_builds.txt for debug builds and for Pythons that check themselves."""
 
 import subprocess
 import sys

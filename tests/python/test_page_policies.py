@@ -1,5 +1,6 @@
-"""The policies of the pages that we write: nothing runs or is loaded but what is in them, and in a real browser they work
-without asking for more."""
+"""The policies of the pages that vestige writes: a page runs and loads only its own parts, and in a real browser it
+works without anything else.
+"""
 
 import re
 
@@ -54,7 +55,7 @@ def timeline_page(folder):
     trace.export(str(folder / "p.html"), all_windows=True, format="memory-timeline")
 
 
-# By the function that writes a page: what is there once its script has run, and what to do then.
+# By the function that writes a page: a condition that holds once the page's script has run, and an action to try then.
 PAGES = {
     memory_page: ("module_stacks.graph.boxes.length > 0", "document.getElementById('flame').click()"),
     diff_page: ("module_flame_file.graph.boxes.length > 0", "document.querySelector('canvas').click()"),

@@ -1,4 +1,4 @@
-"""Who may read what is recorded, and that nothing which somebody else planted is written to or believed."""
+"""Recordings are private to their user, and vestige neither writes to nor trusts files that another user planted."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_what_is_recorded_is_for_its_owner_alone(tmp_path, umask):
     assert subprocess.run(command).returncode == 0
     files = {path.name: mode(path) for path in tmp_path.iterdir()}
     assert {"t.vst", "snapshot.vst", "recovered.vst", "t.vst.view", "memory.vst", "root.vst"} <= files.keys()
-    assert len(files) == 7  # and that of the child
+    assert len(files) == 7  # including the child's file
     assert set(files.values()) == {0o600}
 
 
@@ -68,7 +68,7 @@ def test_an_export_is_a_file_like_any_other(tmp_path, umask):
 
 
 def test_an_export_to_a_pipe_goes_through_it_and_leaves_it_there(tmp_path):
-    """As /dev/null and /dev/stdout must stay what they are."""
+    """The pipe stays a pipe, as /dev/null and /dev/stdout must."""
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     got = []

@@ -1,4 +1,4 @@
-"""Which folders native code may be loaded from: those that no other user could have put it into."""
+"""Native code is loaded only from folders to which no other user can write."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""profile and its manners: start and stop, windows, metadata, wrong use, and standing in for torch.profiler."""
+"""profile in use: start and stop, windows, metadata, wrong use, and as a replacement for torch.profiler."""
 
 import gc
 import json
@@ -257,7 +257,7 @@ def test_metadata_is_in_the_trace_however_odd_it_is():
         prof.add_metadata_json("replaced", "2")
     prof.add_metadata("after", "stop")
     trace = load(prof)
-    strings["über"] = "π ?"  # what stands for no character is not written as one
+    strings["über"] = "π ?"  # a surrogate without a character is not written as a character
     assert {key: trace[key] for key in strings} == strings
     assert trace["list"] == [1, {"a": None}]
     assert (trace["before"], trace["after"], trace["replaced"]) == ("start", "stop", 2)
@@ -430,7 +430,7 @@ def test_members_are_those_of_torch():
 
 @pytest.fixture
 def torch(monkeypatch):
-    """A stand-in for torch.profiler, loaded."""
+    """A stand-in for torch.profiler, already loaded."""
     package, module = types.ModuleType("torch"), types.ModuleType("torch.profiler")
     module.profile, module.record_function, module.ProfilerActivity = object(), object(), object()
     package.profiler = module

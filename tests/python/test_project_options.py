@@ -1,4 +1,4 @@
-"""Options of a project in pyproject.toml, and the viewer at the end of a run."""
+"""Options of a project in pyproject.toml, and the viewer after a run."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Markers that limit the memory of tests, as users' test runs see them: each run is a pytest of its own."""
+"""Markers that limit the memory of tests, in users' test runs: each run starts a new pytest."""
 
 import json
 import re
@@ -131,7 +131,7 @@ def output(tmp_path_factory):
 
 
 def message(output, name):
-    """What a failed test is said to have done."""
+    """Returns the message of a failed test."""
     return output.partition(f"_ {name} _")[2].partition("\n____")[0].partition("\n====")[0]
 
 

@@ -1,4 +1,4 @@
-"""scripts/pythons.sh brings interpreters or says in a line why not, and scripts/find_python.sh finds what it brought."""
+"""scripts/pythons.sh installs interpreters or says in one line why it cannot, and scripts/find_python.sh finds them."""
 
 import os
 import re
@@ -17,7 +17,7 @@ VERSION = "{}.{}".format(*sys.version_info)
 
 @pytest.fixture
 def script(tmp_path):
-    """Runs a script with a cache folder of its own."""
+    """Runs a script with a new cache folder."""
 
     def run(name, *args, **environment):
         command = [ROOT / "scripts" / name, *args]
@@ -28,7 +28,7 @@ def script(tmp_path):
 
 
 def make_cached(cache, name, program):
-    """What pythons.sh leaves behind when it is done, with this interpreter in it."""
+    """Makes the files that pythons.sh leaves when it is done, with this interpreter."""
     folder = cache / "vestige" / "pythons" / name
     (folder / "usr" / "bin").mkdir(parents=True)
     (folder / "usr" / "bin" / program).symlink_to(sys._base_executable)
@@ -41,7 +41,7 @@ def recipe():
 
 
 def tools_without_apt(folder):
-    """A folder with what a shell needs, and no apt."""
+    """Makes a folder with the tools that a shell needs, without apt."""
     folder.mkdir()
     for name in "bash cat grep mkdir find head env".split():
         (folder / name).symlink_to(shutil.which(name))

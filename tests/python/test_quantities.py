@@ -1,4 +1,4 @@
-"""Sizes, times and counts as people read them, and that one module alone knows how."""
+"""Sizes, times and counts as people read them; only one module formats them."""
 
 import re
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_counts_powers_and_shares():
 
 
 def test_no_other_module_makes_up_units_of_its_own():
-    """torch's tables read as torch prints them; the page in the browser has its own in JavaScript."""
+    """torch's tables print numbers as torch does; the page in the browser formats numbers in JavaScript."""
     package = Path(vestige.__file__).parent
     own = {"base/quantities.py", "torch/table.py"}
     text = re.compile(r"""["'](KB|MB|GB|KiB|MiB|GiB|us|ms)["']|\} (KB|kB|MB|GB|KiB|MiB|GiB)\b""")

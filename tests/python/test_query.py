@@ -1,4 +1,4 @@
-"""`vestige query` without an engine: which questions there are, how values get into SQL, how answers look."""
+"""`vestige query` without a database engine: the list of questions, how parameters get into SQL, and how answers look."""
 
 import io
 import json
@@ -19,7 +19,7 @@ NS = 1_700_000_000 * 10**9
 
 
 class Given(Answer):
-    """An answer of these rows."""
+    """An answer with these rows."""
 
     def __init__(self, columns, *batches):
         self.columns = columns
@@ -36,7 +36,7 @@ def shown(answer, **options):
 
 
 def refused(*argv):
-    """The message of a usage error."""
+    """Returns the message of a usage error."""
     with pytest.raises(Failure) as caught:
         command.main(list(argv))
     assert caught.value.code == 2

@@ -1,4 +1,4 @@
-"""A range of a trace: what --from and --until say, and that every reading shows just that."""
+"""A range of a trace: --from and --until, and that every command shows only the range."""
 
 import json
 import time
@@ -31,7 +31,7 @@ def said(from_time=None, until_time=None):
         (("25%", "50%"), (1, 2)),
         (("-1s", None), (3, 4)),
         (("-50%", "-500ms"), (2, 3.5)),
-        (("-1m", None), (0, 4)),  # the last minute of less than that
+        (("-1m", None), (0, 4)),  # the last minute of a shorter trace
         ((None, "1h"), (0, 3600)),
         (("0", "0s"), (0, 0)),
     ],
@@ -85,7 +85,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def step(path):
-    """Start and end of the third."""
+    """Returns the start and end of the third step."""
     ((start_ns, end_ns),) = Trace(str(path)).spans("step 2")
     return start_ns, end_ns
 
@@ -106,7 +106,7 @@ def test_a_trace_shows_its_range_in_every_reading(path, step, tmp_path):
     assert step[0] - 1 <= facts["start_ns"] <= step[0] + 1 and facts["end_ns"] == step[1]
     totals = calls(trace)
     assert totals["step 2"] == 1 and totals["nothing"] == 50 and "step 1" not in totals and "step 3" not in totals
-    assert totals["work"] == 1  # open all the while
+    assert totals["work"] == 1  # open during the whole range
     assert trace.spans("step 1") == [] and len(trace.spans("step 2")) == 1
     for suffix in (".json", ".speedscope.json", ".folded", ".pftrace", ".pb"):
         trace.export(str(tmp_path / f"t{suffix}"), all_windows=True)
@@ -127,7 +127,7 @@ def test_an_export_of_a_range(path, step, tmp_path):
     end = f"{step[1] - facts['start_ns']}ns"
     assert export.main([str(path), "-o", str(out), "--from", begin, "--until", end]) == 0
     assert steps_of(out) == ["step 2"]
-    # From the end, as an option's value of its own.
+    # Counts from the end; the option's value is a separate word.
     last = f"-{facts['end_ns'] - step[1] - 1}ns"
     assert export.main([str(path), "-o", str(out), "--force", "--from", last]) == 0
     assert steps_of(out) == ["step 3"]
@@ -136,7 +136,7 @@ def test_an_export_of_a_range(path, step, tmp_path):
 
 
 def test_traces_together_have_one_range(path, tmp_path):
-    """The second begins where the first does, a second later."""
+    """The second trace begins one second after the first."""
     first, second = tmp_path / "a.vst", tmp_path / "b.vst"
     for copy in (first, second):
         copy.write_bytes(path.read_bytes())

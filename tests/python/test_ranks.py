@@ -1,4 +1,4 @@
-"""Ranks: where they come from, and where they land."""
+"""Ranks: where vestige finds a process's rank, and where the rank appears."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def environment(monkeypatch):
 
 
 def recorded(tmp_path, **arguments):
-    """distributedInfo of a recording with these arguments."""
+    """Returns distributedInfo of a recording with these arguments."""
     with profile(output=str(tmp_path / "t.vst"), overwrite=True, **arguments):
         pass
     text = Trace(str(tmp_path / "t.vst")).metadata().get("distributedInfo")
@@ -47,7 +47,7 @@ def test_arguments_come_before_the_environment(tmp_path, environment):
     environment.setenv("RANK", "3")
     environment.setenv("WORLD_SIZE", "8")
     assert recorded(tmp_path, rank=0, local_rank=0) == {"rank": 0, "world_size": 8, "local_rank": 0}
-    assert recorded(tmp_path, rank=9) == {"rank": 9}  # the environment's 8 cannot be right
+    assert recorded(tmp_path, rank=9) == {"rank": 9}  # the environment's world size of 8 cannot be right
 
 
 @pytest.mark.parametrize("value", ["", "-1", "one", "1.0", "٣", " 1", "9" * 30])
@@ -114,7 +114,7 @@ def test_an_export_has_the_rank_where_other_programs_look_for_it(workplace):
     assert result.returncode == 0, result.stderr
     assert workplace.vestige("export", "t.vst", "-o", "t.json").returncode == 0
     text = (workplace.path / "t.json").read_text()
-    assert re.search(r'"rank":\s+(\d+)', text).group(1) == "2"  # as HTA does it
+    assert re.search(r'"rank":\s+(\d+)', text).group(1) == "2"  # as HTA reads the rank
     document = json.loads(text)
     assert document["distributedInfo"] == {"rank": 2, "world_size": 4, "local_rank": 0}
     labels = [event["args"]["labels"] for event in document["traceEvents"] if event["name"] == "process_labels"]

@@ -1,4 +1,4 @@
-"""Debug builds count every reference: what is started and stopped, or read, gives all of them back."""
+"""Debug builds count every reference: starting, stopping and reading give all references back."""
 
 import gc
 import sys
@@ -51,12 +51,16 @@ A_FEW = 20  # the two counts themselves keep 3
 
 @pytest.fixture(autouse=True)
 def without_greenlet(monkeypatch):
-    """Its wheel is no debug build: references that it gives are not counted, but that we drop them is."""
+    """greenlet's wheel is not a debug build: references that greenlet takes are not counted, but references that we
+    drop are.
+    """
     monkeypatch.delitem(sys.modules, "greenlet", raising=False)
 
 
 def count():
-    """References, and blocks of memory, without those of the interpreter's cache of attributes, which keeps names."""
+    """Returns the number of references and of memory blocks, without the interpreter's attribute cache, which keeps
+    names.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         sys._clear_type_cache()
@@ -65,7 +69,7 @@ def count():
 
 
 def count_kept(scene, rounds):
-    """How many so many rounds of the scene keep."""
+    """Returns how many references and blocks `rounds` rounds of the scene keep."""
     for _ in range(WARM_UP):
         scene()
     count()
@@ -122,7 +126,7 @@ def work():
     thing = Thing()
     thing.method(1, 2)
     space = {}
-    exec("def made(x): return sorted([x, 1])\nmade(2)", space)  # its code object ends with it
+    exec("def made(x): return sorted([x, 1])\nmade(2)", space)  # the function's code object ends with it
     sum(map(leaf, range(3)))
 
 

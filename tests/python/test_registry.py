@@ -1,4 +1,6 @@
-"""The core knows tracers by its registry alone: another one in Python's place is asked and recorded the same way."""
+"""The core knows tracers only through its registry: it calls and records another tracer in place of Python's in the
+same way.
+"""
 
 import ctypes
 import gc
@@ -52,7 +54,7 @@ def test_another_tracer_is_made_asked_and_destroyed_by_an_ordinary_profile(forei
         "make": 1, "stop": 2, "restart": 1, "register_gc_callback": 1, "get_events": 0, "destroy": 0,
     }  # fmt: skip
     trace = load(prof)
-    assert foreign.calls.get_events == 0  # a recording is read as its file is
+    assert foreign.calls.get_events == 0  # a recording is read through its file
     assert names(trace) == {"foreign outer": 2, "foreign inner": 4}
     del prof
     gc.collect()
@@ -127,7 +129,7 @@ def test_with_nothing_registered_a_recording_is_a_valid_trace_without_spans(fore
 
 
 def test_annotations_are_kept_without_any_tracer(foreign):
-    """They go to the recording, not to the tracer; the no-op tracer makes no spans of them."""
+    """Annotations go to the recording, not to the tracer; the no-op tracer makes no spans of them."""
     foreign.foreign_register_nothing()
     with profile() as prof:
         with vestige.record_function("block"):

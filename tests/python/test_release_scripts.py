@@ -1,4 +1,4 @@
-"""What is done to a wheel before it is published, and what is looked at before a release: scripts/wheels/finish.py,
+"""Changes of a wheel before it is published, and checks before a release: scripts/wheels/finish.py,
 scripts/wheels/adapters.py and scripts/release_check.py.
 """
 
@@ -100,7 +100,7 @@ def test_a_library_of_no_known_package_is_refused(wheel, tmp_path):
 
 @pytest.fixture
 def with_sources(wheel):
-    """The wheel, with what the installed package builds the observer of torch's operators from."""
+    """A wheel with the sources from which the installed package builds the observer of torch's operators."""
     home = Path(torch_build.HOME)
     with zipfile.ZipFile(wheel, "a") as made:
         for path in sorted(home.rglob("*.cpp")) + sorted(home.rglob("*.h")):

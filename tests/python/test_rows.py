@@ -1,4 +1,4 @@
-"""Tables of sums as Python gets them: columns by name, rows with attributes, all from one reading."""
+"""Tables of sums in Python: columns by name, and rows with attributes, all from one reading."""
 
 import asyncio
 import gc
@@ -84,7 +84,7 @@ def test_a_row_has_the_columns_as_attributes(trace):
     [found] = [row for row in rows if names[row.func][1] == "leaf"]
     assert found.calls == found.outer_calls == 10
     assert found.self_ns == found.total_ns
-    assert found.self_median_ns is None  # nobody asked for it
+    assert found.self_median_ns is None  # computed only on request
     assert rows.columns[:4] == ("func", "calls", "outer_calls", "self_ns")
 
 
@@ -172,7 +172,7 @@ def test_tables_are_the_same_as_in_a_stream_of_their_own(trace, tmp_path):
     for name in STREAMS:
         rows = [{column: getattr(row, column) for column in together[name].columns} for row in together[name]]
         wanted = rows_of(_core.Table(name, [source]))
-        if name == "process":  # a trace does not know where it lies
+        if name == "process":  # a trace does not know its own path
             wanted = [{**row, "file": ""} for row in wanted]
         assert rows == wanted, name
     assert {"mine", "python"} <= {*together["span"]["name"], *together["span"]["kind"]}

@@ -1,4 +1,6 @@
-"""When threads had a processor (sched): every call has a running time, which is not known where the system refuses."""
+"""When threads had a processor (sched): every call has a running time, which is unknown if the system refuses to report
+switches.
+"""
 
 import ctypes
 import errno
@@ -18,7 +20,8 @@ from vestige import Trace, profile
 
 CAN_SEE = vestige._core.can_see_switches() == 0
 needs_switches = pytest.mark.skipif(not CAN_SEE, reason="the system does not tell when threads run")
-HERE = {"x86_64": (0xC000003E, 298), "aarch64": (0xC00000B7, 241)}  # as seccomp calls it, and perf_event_open there
+# seccomp's number of the architecture, and the number of perf_event_open there
+HERE = {"x86_64": (0xC000003E, 298), "aarch64": (0xC00000B7, 241)}
 
 
 def sleeps(seconds=0.04):
@@ -32,7 +35,7 @@ def works(seconds=0.02):
 
 
 def functions(trace):
-    """By name: calls, total and running time."""
+    """Returns calls, total and running time by name."""
     names = [function and function[1] for function in trace.functions()]
     rows = trace.tables(["functions"])["functions"]
     return {names[row.func]: (row.calls, row.total_ns, row.running_ns) for row in rows}
@@ -160,7 +163,7 @@ def test_a_child_process_has_running_times_too(workplace):
 
 @needs_switches
 def test_a_program_that_forks_prints_what_it_does_without_us(workplace):
-    """The interpreter looks for threads when it forks, from 3.12 on."""
+    """From 3.12 on, the interpreter looks for threads when it forks."""
     workplace.write(
         "forks.py",
         """
@@ -204,7 +207,7 @@ def test_what_a_killed_process_told_is_known(workplace):
 
 
 def refuse_events():
-    """From here on, in this process and its children, perf_event_open fails as it does in a container."""
+    """From here on, perf_event_open fails in this process and its children, as in a container."""
     machine, number = HERE[platform.machine()]
     instructions = [
         (0x20, 0, 0, 4),  # load the architecture

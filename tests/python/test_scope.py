@@ -1,5 +1,6 @@
-"""Calls that a recording is not about (max_depth, only): the tree is that of a whole recording, without the calls that
-are too deep or not inside of the functions. Each engine, with generators, exceptions, threads and greenlets."""
+"""Calls outside the scope of a recording (max_depth, only): the tree equals the tree of a whole recording, without
+calls that are too deep or outside the functions. Each engine, with generators, exceptions, threads and greenlets.
+"""
 
 import asyncio
 import threading
@@ -66,12 +67,12 @@ def lines(spans):
 
 
 def cut(line_list, depth):
-    """The lines of a whole tree that are not deeper: two spaces a level."""
+    """Returns the lines of a whole tree down to a depth, at two spaces per level."""
     return [line for line in line_list if len(line) - len(line.lstrip(" ")) < 2 * depth]
 
 
 def inside(line_list, name):
-    """The lines of the trees whose roots are the outermost calls of this name."""
+    """Returns the lines of the trees whose roots are the outermost calls of this function."""
     kept, root = [], None
     for line in line_list:
         level = len(line) - len(line.lstrip(" "))
@@ -85,7 +86,7 @@ def inside(line_list, name):
 
 
 def below(trace, name="program"):
-    """Every call inside of the one of this name, itself included, outermost first."""
+    """Returns every call inside a call of this name, and this call, outermost first."""
     return [
         line
         for spans in roots(trace).values()
@@ -122,7 +123,7 @@ def test_with_both_the_depth_counts_from_the_function(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_short_calls_are_left_out_of_what_is_recorded(engine):
-    """The end of an inner call that is too deep is not taken for that of the outer one of the same function."""
+    """The end of an inner call that is too deep is not taken for the end of an outer call of the same function."""
 
     def again(depth):
         if depth:

@@ -1,4 +1,4 @@
-"""The end of the interpreter: what asks for a recording then, and a recording that is still open."""
+"""The end of the interpreter: requests for a recording during the end, and recordings that are still open."""
 
 import json
 import os
@@ -19,8 +19,8 @@ from vestige.recording.sockets import folder_of_user, listen_at
 pytestmark = pytest.mark.any_python
 CAN_FORK_AT_THE_END = sys.version_info < (3, 12)
 
-# What is bound as a default is there until the end. The codec's registry and the list of at-fork functions are emptied
-# after the modules.
+# Default arguments stay until the end. The codec registry and the list of at-fork functions are emptied after the
+# modules.
 ASKS = """
 import builtins, codecs, os, sys
 from vestige import profile
@@ -130,7 +130,7 @@ def test_a_recording_that_is_still_open_when_the_modules_are_gone_is_finished(tm
 
 REQUEST = {"do": "record", "output": None, "folder": "/nowhere", "seconds": None, "chosen": [], "options": {}}
 
-# Its own thread no longer answers: what comes now is still there when the functions of atexit run.
+# vestige's own thread no longer answers. A request that comes now still waits when the functions of atexit run.
 STOPS_LISTENING = """
 import sys
 import vestige
@@ -155,7 +155,7 @@ def ask(folder, request=REQUEST):
 
 
 def answers(connection):
-    """All that it answers until it hangs up."""
+    """Returns everything that the socket answers until it is closed."""
     with connection, connection.makefile() as lines:
         return [json.loads(line) for line in lines]
 
@@ -227,12 +227,12 @@ def test_processes_that_end_while_others_ask_again_and_again_end_as_they_would(r
         while program.process.poll() is None:
             try:
                 ask(tmp_path, {**REQUEST, "folder": str(tmp_path)}).close()
-            except OSError:  # the socket is gone
+            except OSError:  # the socket is removed
                 pass
         assert (program.end(), program.process.returncode) == ("", 7)
 
 
-# As sys.remote_exec runs it, in the main thread.
+# Runs like sys.remote_exec, in the main thread.
 ENTERED = """
 import atexit, sys
 

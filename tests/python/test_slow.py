@@ -1,4 +1,4 @@
-"""What slow calls have that others do not: `report --slow`, the finding `tail`, and the viewer that opens at one call."""
+"""What distinguishes slow calls: `report --slow`, the finding `tail`, and the viewer opened at one call."""
 
 import json
 from types import SimpleNamespace
@@ -104,7 +104,7 @@ def test_a_name_must_be_one_of_a_function_that_was_called(recorded):
 
 
 def found_in(path, *times, kinds=((2, "f"),)):
-    """The finding of a trace in which f takes so many ns each time."""
+    """Returns the finding of a trace with one call of f for each duration in ns."""
     words = [word for ns in times for word in (enter(2, 5), leave(2, ns))]
     named = define(1, "main"), *(define(number, name) for number, name in kinds), thread()
     path.write_bytes(trace(definitions(*named), records(enter(1, 10), *words, leave(1, 30))))
@@ -130,7 +130,7 @@ def test_a_tail_is_found_where_a_few_calls_take_most_of_the_time(tmp_path):
         [MS] * 50 + [60 * MS] * 5,  # too few calls
         [MS] * 195 + [8 * MS] * 5,  # not ten times the median
         [MS] * 399 + [30 * MS],  # less than a hundredth
-        [10_000] * 195 + [MS] * 5,  # too short to be noticed
+        [10_000] * 195 + [MS] * 5,  # too short to matter
         [MS] * 200,
     ],
 )

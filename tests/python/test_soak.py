@@ -1,4 +1,4 @@
-"""A short soak: what proofs/soak.py does 100,000 times is done for some seconds, by every engine in turn."""
+"""A short soak: every engine repeats for some seconds what proofs/soak.py does 100,000 times."""
 
 import subprocess
 import sys

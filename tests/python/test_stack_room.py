@@ -1,4 +1,6 @@
-"""The C stack: what fits on it without us fits on it while we record, and the program reads the sizes that it set."""
+"""The C stack: a recursion that fits on it without vestige fits while recording, too, and the program reads the stack
+sizes that it set.
+"""
 
 import json
 import resource
@@ -55,7 +57,9 @@ def survives(folder, engine, *args):
 
 
 def deepest(folder, *args):
-    """What the bare interpreter survives, but for what is random: where in its page a stack begins."""
+    """Returns the depth that the bare interpreter survives, minus randomness: a stack begins at a random place in its
+    page.
+    """
     fits, breaks = 1, 8192
     while breaks - fits > 1 + fits // 100:
         middle = (fits + breaks) // 2

@@ -1,4 +1,4 @@
-"""scripts/lint/check_state.py: which declarations in C it takes for state without a home."""
+"""scripts/lint/check_state.py: which C declarations it reports as state outside a state struct."""
 
 import sys
 from pathlib import Path

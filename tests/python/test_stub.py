@@ -1,4 +1,4 @@
-"""What _core.pyi says of the extension, beside what the extension has: names by looking, keywords by reading its source."""
+"""_core.pyi agrees with the extension: names are compared with the module's, keywords with the extension's source."""
 
 import ast
 import re
@@ -11,11 +11,11 @@ from vestige import _core
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("_core.pyi", "_core_views.pyi")
 STUB = ast.parse("\n".join((ROOT / "python" / "vestige" / part).read_text() for part in PARTS))
-# What typeshed declares of every struct sequence.
+# Members that typeshed declares for every struct sequence.
 STRUCTSEQ = {"n_fields", "n_sequence_fields", "n_unnamed_fields"}
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef) and hasattr(_core, node.name)}
 QUOTED = re.compile('"([^"]*)"')
-# One call of PyArg_ParseTupleAndKeywords: the names, and the form, which ends with the function's name.
+# A call of PyArg_ParseTupleAndKeywords: the names and the format, which ends with the function's name.
 PARSED = re.compile(
     r'static char \*names\[\]\s*=\s*\{([^}]*)\};(?:(?!\n\}\n).)*?ParseTupleAndKeywords\([^"]*((?:"[^"]*"\s*)+)',
     re.DOTALL,
@@ -23,7 +23,7 @@ PARSED = re.compile(
 
 
 def declared(body):
-    """Names that are declared for callers: aliases of types are the stub's own."""
+    """Returns the names that are declared for callers; aliases of types belong to the stub alone."""
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
@@ -60,7 +60,7 @@ def test_arguments_have_the_names_that_the_stub_gives_them():
 
 
 def signatures(function):
-    """The names of the arguments of each function or class of that name in the stub."""
+    """Returns the names of the arguments of each function or class with this name in the stub."""
     for node in ast.walk(STUB):
         if isinstance(node, ast.FunctionDef) and node.name == function:
             yield arguments(node)

@@ -1,8 +1,8 @@
-"""However a traced program ends, every call that it had made is in the file, and every allocation of a recording of
-memory; and it ends as it does without us.
+"""However a traced program ends, its file has every completed call, and, in a recording of memory, every allocation;
+and the program ends as it does without vestige.
 
-The programs tell through a pipe how many calls of a known function they completed, each of which allocates a block of a
-known size; the trace must hold them all, and no more than can have been under way.
+The programs report through a pipe how many calls of a known function they completed; each call allocates a block of a
+known size. The trace must have all these calls, and at most as many more as can have been running.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.any_python
 BATCH = 50
 MODES = ("run", "profile")
 MEMORY_MODES = ("memory", "track")
-BLOCK = 54321  # bytes that work() allocates, and nobody else
+BLOCK = 54321  # bytes; only work() allocates blocks of this size
 SIZE = BLOCK - b"".__sizeof__()
 
 PROGRAM = """\
@@ -69,7 +69,7 @@ with recording():
         loop(0, 40)
         {end}"""
 
-# A function for each thread, so that their calls can be told apart.
+# Each thread has its own function, so that their calls can be distinguished.
 THREADS = """\
 def in_thread(thread):
         def batch():
@@ -87,7 +87,7 @@ def in_thread(thread):
             threading.Thread(target=in_thread, args=[thread], daemon=True).start()
         in_thread(0)"""
 
-# How it ends, and whether that leaves time to finish the file.
+# How the program ends, and whether this leaves time to finish the file.
 ENDS = {
     "SIGKILL": ("os.kill(os.getpid(), signal.SIGKILL)", False),
     "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", False),
@@ -104,7 +104,7 @@ ENDS = {
 
 
 class Process:
-    """A program that runs in the workplace and tells its counts."""
+    """A program that runs in the workplace and reports its counts."""
 
     def __init__(self, workplace, mode, main, **words):
         main = main.format(batch=BATCH, size=SIZE, **words)
@@ -134,7 +134,7 @@ class Process:
         os.close(self._pipe)
 
     def read(self):
-        """Some more of what it tells; False at the end."""
+        """Reads more of the program's reports; returns False at the end."""
         data = os.read(self._pipe, 65536)
         *lines, self._text = (self._text + data).split(b"\n")
         for line in lines:
@@ -143,26 +143,26 @@ class Process:
         return bool(data)
 
     def read_until(self, count, threads=1):
-        """Until each thread told at least this."""
+        """Waits until each thread has reported at least this count."""
         while len(self.told) < threads or min(self.told.values()) < count:
             assert self.read(), self.process.stderr.read()
 
     def wait(self):
-        """All that it tells, until its end."""
+        """Reads all reports until the program ends."""
         while self.read():
             pass
         return self.process.wait(), self.process.stderr.read()
 
 
 def exported(path):
-    """How often each function occurs in an export of the trace."""
+    """Returns how often each function occurs in an export of the trace."""
     target = path.with_suffix(".json")
     Trace(str(path)).export(str(target), all_windows=True)
     return spans_in(target)
 
 
 def spans_in(path):
-    """By function: calls, and in a recording of memory blocks that it allocated."""
+    """Returns, by function, the calls, and in a recording of memory the blocks that it allocated."""
     events = json.loads(path.read_bytes())["traceEvents"]
     found = Counter(event["name"].rpartition(": ")[2] for event in events if event["ph"] == "X")
     memory = [event["args"] for event in events if event["name"] == "[memory]"]
@@ -176,7 +176,9 @@ def info(workplace, file="t.vst"):
 
 
 def check_commands(workplace, told, memory=False):
-    """Every command reads the torn file as it is; no more calls than those told can have been under way."""
+    """Every command reads the torn file without recovering it; the file has at most as many more calls as can have been
+    running.
+    """
     before = (workplace.path / "t.vst").read_bytes()
     assert info(workplace)["ended"] == "torn"
     text = workplace.vestige("info", "t.vst")
@@ -195,7 +197,7 @@ def check_commands(workplace, told, memory=False):
 
 
 def check_recovery(path):
-    """The recovered copy is clean and holds the same."""
+    """Checks that the recovered copy is clean and has the same contents."""
     whole = path.with_name("whole.vst")
     recover(str(path), str(whole), overwrite=True)
     torn, clean = Trace(str(path)), Trace(str(whole))
@@ -211,7 +213,7 @@ def check_recovery(path):
 
 @pytest.fixture(scope="module")
 def plain_end(tmp_path_factory):
-    """How plain Python ends, asked once for each way."""
+    """Returns how plain Python ends, computed once for each way."""
     from conftest import Workplace
 
     known = {}
@@ -241,7 +243,7 @@ def test_every_call_before_the_end_is_in_the_file(workplace, plain_end, name, mo
     assert process.told == {0: 40 * BATCH}
     assert exported(process.trace)["work"] == 40 * BATCH
     assert Trace(str(process.trace)).info()["clean"] is clean
-    if name == "exit":  # the commands do not see how it ended, but whether the file is torn
+    if name == "exit":  # commands see only whether the file is torn, so one way of dying is enough
         assert info(workplace)["ended"] == "clean"
     elif name == "SIGKILL":
         check_commands(workplace, 40 * BATCH, mode in MEMORY_MODES)
@@ -249,7 +251,7 @@ def test_every_call_before_the_end_is_in_the_file(workplace, plain_end, name, mo
 
 
 def _without_folder(stderr):
-    """Plain Python ran in a folder of its own."""
+    """Replaces the folder, because plain Python ran in another folder."""
     return re.sub('"/.*/program.py"', '"program.py"', stderr)
 
 
@@ -293,7 +295,7 @@ def test_a_program_that_is_killed_leaves_all_that_it_did(workplace, number, mode
         process.process.send_signal(number)
         code, _ = process.wait()
     assert code == -number
-    told = process.told[0] + 40 * BATCH  # the second loop counts anew
+    told = process.told[0] + 40 * BATCH  # the second loop counts from 0 again
     assert told <= exported(process.trace)["work"] <= told + BATCH
     assert Trace(str(process.trace)).info()["clean"] is (number == signal.SIGINT)
     check_recovery(process.trace)
@@ -317,7 +319,7 @@ def test_threads_that_record_when_the_kill_comes_lose_nothing(workplace, seed):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_threads_that_come_and_go_when_the_kill_comes_lose_nothing(workplace, mode):
-    # They write one after the other into the same chunks.
+    # The processes write one after the other into the same chunks.
     main = """\
 lock, total, running = threading.Lock(), 0, []
 
@@ -347,7 +349,7 @@ lock, total, running = threading.Lock(), 0, []
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_command_reads_the_file_of_a_program_that_still_runs(workplace, mode):
-    # New functions come all the time: the file grows while it is read, definitions and records.
+    # New functions come all the time, so the file grows while it is read, by definitions and records.
     main = """\
 write = tell
     def tell(thread, count):
@@ -387,7 +389,7 @@ write = tell
 
 @contextlib.contextmanager
 def _drained(process):
-    """Reads what the program tells meanwhile: a full pipe would stop it."""
+    """Reads the program's reports in a thread, because a full pipe would stop the program."""
     from threading import Event, Thread
 
     over = Event()
@@ -409,7 +411,7 @@ def _drained(process):
 
 
 class MemoryGroup:
-    """A memory cgroup of 64 MiB without swap, of version 1 or 2; skips the test where none can be made."""
+    """A memory cgroup of 64 MiB without swap, version 1 or 2; skips the test if none can be made."""
 
     SIZE = str(64 << 20)
 
@@ -442,7 +444,7 @@ class MemoryGroup:
             (self.path / swap).write_text("0" if self._new else self.SIZE)
 
     def kills(self):
-        """How many processes the kernel killed in it."""
+        """Returns how many processes the kernel killed in the group."""
         facts = (self.path / ("memory.events" if self._new else "memory.oom_control")).read_text()
         return int(dict(line.split() for line in facts.splitlines())["oom_kill"])
 
@@ -459,7 +461,7 @@ def memory_group():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_kernels_kill_for_memory_loses_nothing(workplace, memory_group, mode):
-    # It records until the very moment, in chunks that count as the group's memory too.
+    # The program records until the kill, into chunks that count as the group's memory, too.
     end = f"""\
 with open("{memory_group.path}/cgroup.procs", "w") as group:
             group.write(str(os.getpid()))

@@ -1,4 +1,4 @@
-"""Streams of tables and the interpreter: what differs between Pythons. What the tables hold is in test_tables.py."""
+"""Streams of tables and the interpreter, where Pythons differ. test_tables.py tests the tables' contents."""
 
 import sys
 import threading
@@ -9,7 +9,7 @@ from traces import record, steps
 
 
 def test_other_threads_run_while_a_batch_is_made(tmp_path):
-    """The interpreter is told to switch between threads never, so the other one runs only where a batch lets it."""
+    """With an infinite switch interval, the other thread runs only where reading a batch releases the GIL."""
     table = vestige.open(record(tmp_path / "t.vst", steps(2000))).span
     go, ran = threading.Lock(), []
     go.acquire()
@@ -24,7 +24,7 @@ def test_other_threads_run_while_a_batch_is_made(tmp_path):
     sys.setswitchinterval(1e6)
     try:
         go.release()
-        for _ in range(500):  # it may take a moment to wake
+        for _ in range(500):  # the other thread may take a moment to wake
             rows_of(table)
             if ran:
                 break

@@ -1,5 +1,5 @@
-"""vestige.open: what the tables say is what Chrome's export and Trace.totals say of the same traces. The streams are
-read here by ctypes; data frames and databases read them in tests/clients.
+"""vestige.open: the tables agree with Chrome's export and Trace.totals of the same traces. Here ctypes reads the
+streams; in tests/clients, data frames and databases read them.
 """
 
 import gc
@@ -56,7 +56,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tables(path):
-    """All rows of all tables."""
+    """Returns all rows of all tables."""
     with vestige.open(path) as traces:
         return {name: rows_of(table) for name, table in traces.tables.items()}
 
@@ -178,7 +178,7 @@ def test_any_nesting_is_found_again(tree, tmp_path):
     marks = [row for row in spans if row["kind"] == "annotation"]
     names = {row["span"]: row["parent"] for row in spans}
     marked = {row["span"] for row in marks}
-    for row in marks:  # the nearest annotation around it
+    for row in marks:  # the nearest annotation around the mark
         parent = row["parent"]
         while parent is not None and parent not in marked:
             parent = names[parent]
@@ -260,11 +260,11 @@ def test_tables_are_as_they_say(path):
             column for column, _, _ in table.columns
         ]
         assert all(column in repr(table) for column, _, _ in table.columns)
-        table.__arrow_c_stream__(capsule)  # nobody takes it
+        table.__arrow_c_stream__(capsule)  # nobody reads the stream
     assert path in repr(traces) and "span" in repr(traces)
     capsule = traces.span.__arrow_c_stream__(requested_schema=None)
     traces.close()
-    stream_of(capsule)  # which was begun before
+    stream_of(capsule)  # which had begun before
     with pytest.raises(ValueError, match="closed"):
         traces.span.__arrow_c_stream__()
     del traces, capsule, table

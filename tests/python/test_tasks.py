@@ -1,4 +1,4 @@
-"""Tasks of asyncio: whose step each call is, what tasks wait for, and who wakes them."""
+"""Tasks of asyncio: the step in which each call runs, the object that each task waits for, and the task that wakes it."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def read(tmp_path, work):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_each_step_of_a_random_program_is_of_the_task_that_the_loop_ran(tmp_path, engine, seed):
-    """All actors run the same coroutine function."""
+    """All actors run one coroutine function."""
     noted = []
     found = read(tmp_path, lambda: noted.extend(scheduled.run(scheduled.program(seed))))
     assert len({name for name, _ in noted}) > 5
@@ -66,7 +66,7 @@ def test_tasks_that_are_written_in_python_are_known_too(workplace, engine):
 
 
 def test_the_program_is_the_same_as_without_us(tmp_path, engine):
-    """The same steps, on the same seed."""
+    """Runs the same steps for the same seed."""
     plain = scheduled.run(scheduled.program(11))
     noted = []
     record(tmp_path / "t.vst", lambda: noted.extend(scheduled.run(scheduled.program(11))))
@@ -99,7 +99,7 @@ def test_tasks_of_several_threads_are_told_apart(tmp_path, engine):
 
 
 def test_a_recording_that_begins_and_ends_inside_of_tasks(tmp_path, engine):
-    """Steps before it and after it are not there; tasks that began before are known by name."""
+    """Steps before and after the recording are not in the trace; tasks that began before have their names."""
 
     async def worker():
         for _ in range(20):
@@ -153,7 +153,7 @@ def test_a_subclass_that_answers_otherwise_is_not_asked(tmp_path, engine):
             return super().get_name()
 
     async def main():
-        asyncio.current_task().set_name("mine")  # 3.13.0 names tasks of a factory None
+        asyncio.current_task().set_name("mine")  # 3.13.0 names a factory's tasks None
         await asyncio.sleep(0)
 
     def work():
@@ -232,7 +232,7 @@ def test_eager_tasks_begin_inside_of_others(tmp_path, engine):
     async def waits(name):
         await inner()
         await asyncio.sleep(0)
-        asyncio.current_task().set_name(name)  # not before: 3.13.0 names a task of a factory None when it is made
+        asyncio.current_task().set_name(name)  # not earlier: when a factory makes a task, 3.13.0 names it None
         await inner()
 
     async def main():
@@ -248,7 +248,7 @@ def test_eager_tasks_begin_inside_of_others(tmp_path, engine):
     found = read(tmp_path, lambda: asyncio.run(main()))
     order = [step for step in found.order() if step[0] in ("main", "one", "two")]
     assert order == [
-        ("main", TASK),  # begins first, ends behind the two
+        ("main", TASK),  # begins first, and ends after the two
         ("one", NOTHING),
         ("two", NOTHING),
         ("one", ENDED),
@@ -283,7 +283,7 @@ def test_what_waits_once_an_eager_task_waits_is_itself_what_waits(tmp_path, engi
 
 
 def test_coroutines_that_others_drive_inside_of_a_step_are_not_steps_of_its_task(tmp_path, engine):
-    """By hand, by an async generator and by throw(): all in one step, each in an evaluation of its own."""
+    """Sends by hand, by an async generator and by throw(): all in one step, each in a separate evaluation."""
 
     async def inner(times):
         for _ in range(times):
@@ -375,7 +375,7 @@ def test_what_a_task_waits_for_and_who_wakes_it(tmp_path, engine):
 
 
 def test_nothing_of_asyncio_stays_changed(tmp_path, engine):
-    """Its functions are the same again after the recording, and tasks go on."""
+    """asyncio's functions are the original ones after the recording, and tasks continue."""
 
     async def main():
         task = asyncio.create_task(asyncio.sleep(0.001))
@@ -448,7 +448,7 @@ def test_a_lane_has_steps_and_waits_and_arrows_point_to_steps(tmp_path, engine):
             for event in lane
             if event["cat"] == "task" and event["ts"] <= tail["ts"] <= event["ts"] + event["dur"]
         ]
-        assert step["name"].startswith("Task-")  # put_nowait was called in a step of the main task
+        assert step["name"].startswith("Task-")  # a step of the main task called put_nowait
     assert len(tails) == len(arrows) / 2
 
 
@@ -556,7 +556,8 @@ def test_the_report_of_tasks(tmp_path):
 
 
 def test_an_import_that_blocks_the_loop_is_one_line_of_the_stack(tmp_path, monkeypatch):
-    (tmp_path / "blocks_when_imported.py").write_text("import time\ntime.sleep(0.3)\n")  # longer than finding it takes
+    # takes longer than finding the module
+    (tmp_path / "blocks_when_imported.py").write_text("import time\ntime.sleep(0.3)\n")
     monkeypatch.syspath_prepend(tmp_path)
 
     async def imports():

@@ -1,5 +1,6 @@
-"""Thread-local data of the extension. It comes from a small reserve that the C library has for all libraries which are
-loaded after the program began; torch's libgomp fails to load where nothing is left of it."""
+"""Thread-local data of the extension. The data come from a small reserve that the C library has for all libraries
+loaded after the program began; torch's libgomp cannot be loaded if the reserve is used up.
+"""
 
 import struct
 import sys
@@ -8,7 +9,7 @@ import pytest
 
 import vestige._core
 
-MOST = 1200  # bytes; with 1,592 torch could not be imported after vestige
+MOST = 1200  # bytes; with 1,592, importing torch after vestige failed
 TLS = 7  # the kind of a program header
 
 

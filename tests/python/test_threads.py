@@ -1,4 +1,4 @@
-"""Threads of every origin: each is a track with its name, and its calls nest."""
+"""Threads of every origin: each thread is a track with its name, and its calls nest."""
 
 import _thread
 import ctypes
@@ -31,7 +31,7 @@ def spans_named(trace, name):
 
 
 def are_nested(tree, *chain):
-    """Whether the tree has one call in the other, at any depth: from 3.14 on Thread.run is called by Context.run."""
+    """Returns whether one call is inside the other, at any depth: from 3.14 on, Context.run calls Thread.run."""
     inner = "".join(rf"\n\1{'  ' * depth}{name}(?=\n|$)" for depth, name in enumerate(chain[1:], 1))
     return re.search(rf"^( *){chain[0]}{inner}", tree, re.MULTILINE) is not None
 
@@ -194,7 +194,7 @@ def c_threads():
 
 
 def test_a_thread_created_by_c_is_recorded(c_threads):
-    """On 3.11 its calls before the next event of any traced thread are missed, as documented."""
+    """On 3.11, calls of this thread are missing until another traced thread has an event, as documented."""
     ready, go = threading.Event(), threading.Event()
 
     def in_c_thread():
@@ -268,7 +268,7 @@ def test_a_thread_that_is_renamed_while_recording_has_its_last_name():
     done.set()
     assert "renamed" in found
     assert "original" not in found
-    found = threads(record(outer))  # it may have ended before anybody asked again
+    found = threads(record(outer))  # the thread may have ended before its name was read
     assert "after" in found or "before" in found
 
 
@@ -468,7 +468,7 @@ def test_profiles_start_and_stop_while_threads_run():
 
     crowd = [threading.Thread(target=worker, name=f"w{n}") for n in range(3)]
     before = sys.getswitchinterval()
-    sys.setswitchinterval(0.0005)  # else most of the time goes by waiting for the others' turns
+    sys.setswitchinterval(0.0005)  # otherwise most of the time passes in waiting for other threads
     for thread in crowd:
         thread.start()
     try:

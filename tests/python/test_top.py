@@ -13,7 +13,7 @@ from vestige._core import Trace, can_see_switches, pack
 
 pytestmark = pytest.mark.any_python
 
-# Works, tells so, and waits for a line; again and again.
+# Works, prints a line, and waits for a line; repeatedly.
 PROGRAM = """\
 import gc, sys, threading
 def leaf(number):
@@ -88,7 +88,7 @@ def top(*words, code=0):
 
 
 def shares(table, name):
-    """Of a function: own and total."""
+    """Returns a function's own and total share."""
     [line] = [line for line in table.splitlines() if line.endswith(name)]
     return [float(word.rstrip("%")) for word in line.split()[:2]]
 
@@ -106,7 +106,7 @@ def test_into_a_pipe_goes_one_table(program):
     own, total = shares(table, "program.py:4: busy")
     assert 0 <= own <= total <= 100
     assert "program.py:2: leaf" in table
-    # One that calls itself counts once.
+    # A function that calls itself counts once.
     assert shares(top(program.trace, *WHOLE, "--filter", "deep"), "program.py:7: deep")[1] <= 100
     assert "Python GC" in table
     assert "2 threads" in table
@@ -124,7 +124,7 @@ def test_functions_are_sorted_by_running_time_where_that_is_recorded(tmp_path):
     program.end()
     for table in (live, top(program.trace, *WHOLE, "--filter", "idle")):
         assert ", by own running time, filter 'idle'; without waiting (" in table
-        assert shares(table, IDLE)[1] < 20  # it waits all the time
+        assert shares(table, IDLE)[1] < 20  # the function waits all the time
     assert shares(top(program.trace, *WHOLE), "program.py:4: busy")[1] > 0
     assert ", by total running time" in top(program.trace, *WHOLE, "--sort", "total")
     assert ", by calls" in top(program.trace, *WHOLE, "--sort", "calls")
@@ -216,11 +216,11 @@ def test_keys_sort_filter_freeze_and_take_a_snapshot(program):
     screen.press("s")
     screen.wait_for("snapshot: ")
     assert Trace(str(program.trace.with_name("t-snapshot1.vst"))).info()["clean"]
-    screen.press("\033[A?")  # what means nothing does nothing
+    screen.press("\033[A?")  # keys without a meaning do nothing
     screen.press("q")
     seen, code = screen.end()
     assert code == 0
-    assert "\033[?1049l" in seen  # the screen that was there before, and on it the last table
+    assert "\033[?1049l" in seen  # the previous screen is back, with the last table on it
     assert "by calls" in seen.partition("\033[?1049l")[2]
     program.work()
 

@@ -1,7 +1,8 @@
-"""Backends of torch report events of their own (reportBackendEventToActiveKinetoProfiler) into the profiler of the
-thread, which torch takes for one of its own type. Ours is of another one: a report is dropped, and nothing ends.
+"""Backends of torch may report their own events (reportBackendEventToActiveKinetoProfiler) to the profiler of the
+thread, which torch takes for its own type. Our profiler has another type, so the report is dropped and the program
+continues.
 
-What reports runs in a process of its own, because a report that reached ours would be a crash.
+The reports are made in a new process, because a report that reached our profiler would crash the process.
 """
 
 import json

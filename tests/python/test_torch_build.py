@@ -1,4 +1,4 @@
-"""How what records torch's operators is found, built and loaded; processes of their own, several of them at once."""
+"""How the recorder of torch's operators is found, built and loaded, in new processes, several at the same time."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def program(before="import torch", inside="pass"):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The library, made by the compiler that is here."""
+    """The library, built by the installed compiler."""
     import torch
 
     name = torch_build.library_name(torch)
@@ -49,7 +49,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def place(tmp_path, built):
-    """A copy of the package without a library, an empty cache, and a compiler that takes its time to copy one."""
+    """A copy of the package without a library, with an empty cache, and a compiler that takes time."""
     package = Path(torch_build.HOME).parent
     shutil.copytree(package, tmp_path / "site" / "vestige", ignore=shutil.ignore_patterns("operators-*.so"))
     compiler = tmp_path / "bin" / "copying"
@@ -65,7 +65,7 @@ def place(tmp_path, built):
 
 @pytest.fixture
 def new_place(place):
-    """And no cache of this user has a library of these sources."""
+    """Changes the sources, so that no cache of this user has a library of them."""
     with open(place / "site" / "vestige" / "_torch" / "operators.cpp", "a") as file:
         file.write("// changed\n")
     return place
@@ -77,7 +77,7 @@ def start(place, text, **environment):
 
 
 def run(place, text, **environment):
-    """Under `vestige run`, as the command that is installed starts it."""
+    """Runs a program under `vestige run`, as the installed command starts."""
     (place / "bin" / "vestige").write_text("from vestige.cli import main\nmain()\n")
     (place / "train.py").write_text(text)
     command = (str(place / "bin" / "vestige"), "run", "--force", "-o", "t.vst", "train.py")
@@ -135,7 +135,7 @@ def test_a_broken_file_in_the_cache_is_built_again_and_a_good_one_used(place, bu
 
 
 def bring_along(place, built, name):
-    """Puts the library where a wheel has those that were built ahead of time."""
+    """Puts the library where a wheel has prebuilt libraries."""
     folder = place / "site" / "vestige" / "_torch" / "prebuilt"
     folder.mkdir(exist_ok=True)
     return Path(shutil.copy(built, folder / name))
@@ -227,9 +227,7 @@ def test_the_command_that_builds_ahead_builds_into_the_package_once_and_for_all(
 def test_vestige_run_builds_before_the_program_starts(new_place):
     import torch
 
-    (new_place / "random.py").write_text(
-        ""
-    )  # the program's, which a build must not load, nor leave another in its place
+    (new_place / "random.py").write_text("")  # the program's module, which a build must neither load nor replace
     (new_place / "hashlib.py").write_text("raise SystemExit('loaded too early')")
     modules = "import json, random, sys; print(json.dumps([random.__file__, 'hashlib' in sys.modules]))"
     seen, lines = finish(run(new_place, modules))

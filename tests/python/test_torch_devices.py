@@ -1,5 +1,6 @@
-"""torch.profiler's API where devices worked: events, averages and tables are what torch's own code makes of the same
-activities."""
+"""torch.profiler's API with devices that worked: events, averages and tables equal those that torch's own code makes
+from the same activities.
+"""
 
 import ctypes
 import pickle
@@ -27,10 +28,10 @@ SHAPES = '"Input Dims": [[2, 3], [3, 4]]'
 
 
 def write(path, platform=b"cuda"):
-    """Two steps of nested operators; the second kernel of a step is launched by an operator inside of another."""
+    """Two steps of nested operators; the second kernel of a step is launched by an inner operator."""
     work = Work()
     for step in range(2):
-        # torch's own code takes ids of calls for those of operators, where they are equal
+        # where ids are equal, torch's own code takes ids of calls for ids of operators
         at, correlation = 1000 + 10_000 * step, 1000 + 10 * step
         work.span(ANNOTATION, f"ProfilerStep#{step}", at, at + 900)
         work.span(OPERATOR, "aten::linear", at + 100, at + 700)
@@ -59,7 +60,7 @@ def results(tmp_path_factory):
 
 
 class Recorded:
-    """In the place of a Recorder."""
+    """Replaces a Recorder."""
 
     def __init__(self, results, **flags):
         self._results, self._session, self.notes, self._stopped_ns = results, None, [], None
@@ -79,7 +80,7 @@ def theirs(results):
 
 
 def made_by_torch(results):
-    """What torch's own code makes of the same events."""
+    """Returns what torch's own code makes from the same events."""
     parser = torch_profile.__new__(torch_profile)
     parser.use_device = results.store.use_device
     events = EventList(parser._parse_kineto_results(kineto(results)), use_device=parser.use_device)
@@ -106,7 +107,7 @@ def test_a_table_is_torchs_own(results, theirs, how):
 
 
 def by_hand():
-    """The same work as torch's events, written down one by one."""
+    """The same work as events of torch's, written by hand."""
     number = iter(range(1, 1000))
 
     def event(name, start, end, **more):
@@ -128,7 +129,7 @@ def by_hand():
         events += [linear, addmm, copy]
         events += [event("cudaLaunchKernel", at + start, at + start + 10) for start in (300, 600, 850)]
         events += [event("cudaMemcpyAsync", at + 750, at + 760), event("cudaDeviceSynchronize", at + 910, at + 5000)]
-        for end, start in ((3400, 2000), (4100, 4000)):  # of each stream
+        for end, start in ((3400, 2000), (4100, 4000)):  # for each stream
             events.append(kernel("ProfilerStep*", at + start, at + end, is_user_annotation=True))
         events.append(kernel("gemm<float>", at + 2000, at + 3000, addmm))
         events.append(kernel("relu", at + 3000, at + 3250, linear))
@@ -243,7 +244,7 @@ def test_stacks_have_the_device_time_of_what_ran_in_them(tmp_path):
     (train,) = [row for key, row in rows.items() if key.endswith("train")]
     assert (train.device_time_total, train.self_device_time_total) == (700, 0)
     alone = {row.key: row for row in read(Trace(str(path)), with_calls=False).key_averages()}
-    assert alone["aten::mm"].self_cpu_time_total == 590  # without the call of the runtime
+    assert alone["aten::mm"].self_cpu_time_total == 590  # without the runtime's call
 
 
 def test_kineto_results_have_them(results):

@@ -1,4 +1,4 @@
-"""After install(), torch's own classes with vestige beneath, beside torch's recorder in one process."""
+"""After install(), torch's own classes use vestige; compared with torch's recorder in one process."""
 
 import copy
 import gc
@@ -32,7 +32,7 @@ def installed():
 
 
 def both(work):
-    """What `work` returns of torch's profile, and of ours."""
+    """Returns the results of `work` with torch's profile and with ours."""
     theirs = work(Theirs)
     vestige.install()
     try:
@@ -135,7 +135,7 @@ def test_events_survive_pickling_and_copying(installed):
     expected = [(event.name, event.input_shapes) for event in events]
     rows, one = [(row.key, row.count) for row in averages], events[1]
     copies = [
-        [pickle.loads(pickle.dumps(each)), copy.deepcopy(each)]  # what was recorded is gone when they are read
+        [pickle.loads(pickle.dumps(each)), copy.deepcopy(each)]  # the recorded data are gone when copies are read
         for each in (events, averages, one)
     ]
     del prof, events, averages, one

@@ -1,4 +1,4 @@
-"""events(), key_averages(), tables and stacks: that they agree with each other and with the exported file."""
+"""events(), key_averages(), tables and stacks agree with each other and with the exported file."""
 
 import array
 import copy
@@ -92,7 +92,7 @@ def test_events_are_those_of_the_file_with_their_ids_and_places(recording, tmp_p
 
 
 def test_parents_and_children_are_those_that_the_file_shows(recording, tmp_path):
-    """As a viewer finds them: by time, on each thread."""
+    """Parents as a viewer finds them: by time, on each thread."""
     _, slices = exported(recording, tmp_path / "t.json")
     events = {event.id: event for event in recording.events()}
     by_thread = {}
@@ -232,7 +232,8 @@ def test_the_list_gives_the_same_averages_as_the_profile(recording):
 
     events = recording.events()
     assert values(events.key_averages()) == values(recording.key_averages())
-    by_shape = EventList(events).key_averages(group_by_input_shapes=True)  # a list without a recording adds up itself
+    # a list without a recording computes its own sums
+    by_shape = EventList(events).key_averages(group_by_input_shapes=True)
     for mine, theirs in zip(
         sorted(values(by_shape)), sorted(values(recording.key_averages(group_by_input_shape=True))), strict=True
     ):
@@ -303,7 +304,7 @@ class Interface:
 class Size:
     def __index__(self):
         Emptied.__array_interface__.clear()
-        return int("4")  # a call: with an error set, a debug build ends here
+        return int("4")  # a C call: in a debug build, an exception that is set would abort here
 
 
 class Emptied:

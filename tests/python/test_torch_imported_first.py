@@ -1,4 +1,4 @@
-"""install() after modules have imported torch's profiler: by whichever name they know it, vestige records."""
+"""install() after modules have imported torch's profiler: vestige records, whichever names the modules use."""
 
 import inspect
 import subprocess
@@ -23,7 +23,7 @@ FORMS = {
     "import torch.profiler as p": "p.profile",
     "from torch import profiler": "profiler.profile",
 }
-# Recorders as frameworks have them: names taken at import, kept in classes, in defaults and in tables.
+# Recorders as in frameworks: names taken at import, kept in classes, in defaults and in tables.
 LIGHTNING = """
     import inspect
     import torch
@@ -129,7 +129,7 @@ def work():
 
 
 def written(text):
-    """A module that has been imported already."""
+    """Returns a module as if the program had imported it before."""
     module = ModuleType("written")
     sys.modules["written"] = module
     try:

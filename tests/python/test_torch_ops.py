@@ -1,4 +1,4 @@
-"""Operators of torch on our timeline, beside what torch.profiler says of the same program."""
+"""Operators of torch on our timeline, compared with torch.profiler's results for the same program."""
 
 import asyncio
 import gc
@@ -38,7 +38,7 @@ def ns(microseconds):
 
 
 def assert_nested(found):
-    """As Perfetto wants it: on a thread no span reaches out of the one that it begins in."""
+    """Checks that on a thread no span reaches out of the span in which it begins, as Perfetto requires."""
     threads = {}
     for e in spans(found, "python_function", *OPERATORS):
         threads.setdefault(e["tid"], []).append((ns(e["ts"]), ns(e["ts"]) + ns(e["dur"]), e["name"]))
@@ -52,7 +52,7 @@ def assert_nested(found):
 
 
 def parents(found, *categories):
-    """Each span's name with that of the one around it."""
+    """Returns each span's name with the name of the span around it."""
     pairs, around = [], []
     for e in spans(found, *categories):
         while around and (around[-1]["tid"] != e["tid"] or ns(around[-1]["ts"] + around[-1]["dur"]) <= ns(e["ts"])):
@@ -108,15 +108,15 @@ def make_program():
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """The events that torch.profiler and we have of one program, and the two profiles."""
+    """Returns the events of torch.profiler and of ours for one program, and the two profiles."""
     folder = tmp_path_factory.mktemp("both")
     program = make_program()
     program()
-    gc.collect()  # what earlier tests left is not freed while either records
+    gc.collect()  # frees remains of earlier tests before either profiler records
     settings = {"record_shapes": True, "with_flops": True, "profile_memory": True, "with_stack": True}
     with torch_profile(activities=[ProfilerActivity.CPU], **settings) as theirs:
         program()
-    vestige.install()  # memory is what torch reports
+    vestige.install()  # memory comes from torch's reports
     try:
         with profile(**settings) as ours:
             program()
@@ -145,7 +145,7 @@ IDS = ("External id", "Record function id", "Ev Idx", "Flops")
 
 
 def arguments(found):
-    """Each operator's, without ids; sequence numbers from 0 on."""
+    """Returns each operator's arguments, without ids; sequence numbers count from 0."""
     listed = [{k: v for k, v in e["args"].items() if k not in IDS} for e in spans(found)]
     first = min(a["Sequence number"] for a in listed if "Sequence number" in a)
     for a in listed:
@@ -165,7 +165,7 @@ def test_arrows_lead_from_and_to_the_same_operators(both):
         ends = {}
         for e in found:
             if e.get("cat") == "fwdbwd":
-                ends.setdefault(e["id"], {})[e["ph"]] = places[e["tid"], e["ts"]]  # times are equal, not near
+                ends.setdefault(e["id"], {})[e["ph"]] = places[e["tid"], e["ts"]]  # times are exactly equal
                 assert e["ph"] == "s" or e["bp"] == "e"
         return sorted((end["s"], end["f"]) for end in ends.values())
 
@@ -205,7 +205,7 @@ def test_what_torch_annotates_is_there(both):
 
 def test_allocations_are_those_that_torch_reports(both):
     def sizes(found):
-        """Without blocks of the run before, which torch's own threads may free late."""
+        """Returns sizes without blocks of an earlier run, which torch's own threads may free late."""
         listed, known = [], set()
         for event in sorted(found, key=lambda e: e.get("ts", 0)):
             if event["name"] == "[memory]" and (event["args"]["Bytes"] > 0 or event["args"]["Addr"] in known):
@@ -283,7 +283,7 @@ class Doubled(torch.autograd.Function):
 
 
 def test_python_inside_operators_is_within_them(tmp_path):
-    """Custom functions and hooks run in the backward operators; their parent in Python is what called backward()."""
+    """Custom functions and hooks run inside the backward operators; their parent in Python is the call of backward()."""
 
     def hook(gradient):
         return gradient + 1
@@ -302,7 +302,7 @@ def test_python_inside_operators_is_within_them(tmp_path):
     by_id = {e["args"]["Python id"]: e["name"] for e in spans(found, "python_function")}
     for e in spans(found, "python_function"):
         parent = e["args"]["Python parent id"]
-        assert parent is None or parent in by_id  # and no operator
+        assert parent is None or parent in by_id  # never an operator
     assert called in names(found, "python_function")
     assert "DoubledBackward" in names(found)
 
@@ -370,7 +370,7 @@ def test_overloads_are_named_on_request(tmp_path):
 
 
 def test_an_operator_that_lies_where_another_one_did_has_its_own_name():
-    """Names are known by where they lie; what is taken out leaves its place to what comes next."""
+    """Names are recognised by their address; a removed name's address is used again."""
     wanted = [f"vestige_reuse::operator_number_{number:04}" for number in range(60)]
     with profile(with_stack=False) as prof:
         for name in wanted:
@@ -406,7 +406,7 @@ def test_tensors_and_modules_are_not_kept_alive(tmp_path):
         del model, x, y
         gc.collect()
         assert [ref() for ref in seen] == [None] * 3
-        again = torch.nn.Linear(2, 2)  # maybe where the other one was
+        again = torch.nn.Linear(2, 2)  # perhaps at the address of the other module
         again(torch.ones(2))
         last = weakref.ref(again)
         del again
@@ -431,7 +431,7 @@ def test_a_pause_records_nothing_and_the_rest_goes_on(tmp_path):
 
 
 def test_it_runs_beside_torchs_own_profiler(tmp_path):
-    """Either within the other: both have the operators."""
+    """Either profiler may be inside the other: both record the operators."""
     with profile(with_stack=False, profile_memory=True, memory_native_allocators=False) as outer:
         with torch_profile(activities=[ProfilerActivity.CPU], profile_memory=True) as inner:
             torch.sin(torch.ones(3))
@@ -455,7 +455,7 @@ def test_it_runs_beside_torchs_own_profiler(tmp_path):
 
 
 def test_memory_is_not_counted_twice(tmp_path):
-    """By malloc's hooks, or by torch's reports where those are off: a tensor's bytes come once."""
+    """By malloc's hooks, or, if these are off, by torch's reports: a tensor's bytes are counted once."""
 
     def work():
         torch.empty(1_000_003, dtype=torch.uint8)

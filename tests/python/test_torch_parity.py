@@ -1,5 +1,6 @@
-"""Side by side with torch.profiler itself, where torch is installed: schedules, tables, errors, and programs that use
-it unchanged after install()."""
+"""Side by side with torch.profiler, if torch is installed: schedules, tables, errors, and programs that use vestige
+unchanged after install().
+"""
 
 import itertools
 import subprocess
@@ -74,7 +75,7 @@ def test_activities_fail_as_torchs_do(names):
 
     ours = failure(vestige.profile, activities=build(vestige.ProfilerActivity))
     theirs = failure(torch.profiler.profile, activities=build(Theirs))
-    if names == ["x"] and theirs[0] is TypeError:  # torch 2.15 looks at the names first
+    if names == ["x"] and theirs[0] is TypeError:  # torch 2.15 checks the names first
         assert ours[0] is AssertionError
     else:
         assert ours == theirs
@@ -147,7 +148,7 @@ def both(**options):
 @pytest.mark.parametrize("options", [{}, {"profile_memory": True}, {"with_flops": True, "stacks": False}])
 @pytest.mark.parametrize("table", TABLES)
 def test_tables_are_torchs(options, table):
-    """But for operations beside stacks, which torch puts under each other's titles."""
+    """Tables are equal, except operations in tables with stacks, which torch puts under wrong titles."""
     ours, theirs = both(**options)
     assert ours.table(**table) == theirs.table(**table)
     for grouping in ({}, {"group_by_input_shapes": True}, {"group_by_stack_n": 1}):
@@ -318,7 +319,7 @@ def test_operators_are_averaged_as_torch_does():
             loss.backward()
         return prof
 
-    run_with(vestige)  # what is done once only is done now
+    run_with(vestige)  # first run: one-time work happens here
     ours, theirs = run_with(vestige), run_with(torch.profiler)
     for grouping in ({}, {"group_by_input_shape": True}):
         assert counted(ours.key_averages(**grouping)) == counted(theirs.key_averages(**grouping))

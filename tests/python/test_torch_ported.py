@@ -1,5 +1,6 @@
-"""What torch's own tests of its profiler ask of it, asked of ours, where it has a meaning without torch: counts of
-schedules, steps, threads around a recording, collections, time limits, units, forks, spans that end on other threads."""
+"""Requirements of torch's own tests of its profiler, applied to ours where they make sense without torch: counts of
+schedules, steps, threads around a recording, collections, time limits, units, forks, spans that end on other threads.
+"""
 
 import asyncio
 import copy
@@ -95,7 +96,7 @@ def test_names_of_activities_that_nobody_knows_are_refused_at_the_start():
     with pytest.raises(RuntimeError, match="Unknown or non-member activity type name: 'NONEXISTENT'"):
         with profile(activities=[{cpu: ["CPU_OP", "NONEXISTENT"]}]):
             pass
-    with profile(activities=iter([cpu])) as prof:  # can be gone over once
+    with profile(activities=iter([cpu])) as prof:  # an iterator can be read only once
         pass
     assert prof.activities == {cpu}
 
@@ -133,7 +134,7 @@ def test_a_table_in_one_unit_has_no_other():
 
 
 def test_what_torch_has_below_its_profile_is_there():
-    prof = profile(with_stack=False, gc=False)  # a collection would be an event too
+    prof = profile(with_stack=False, gc=False)  # a collection would be another event
     assert prof.profiler is None
     with prof, record_function("x"):
         pass
@@ -318,7 +319,7 @@ def test_what_nobody_ends_is_open_at_the_end_and_may_be_ended_later(tmp_path):
 
 
 def test_a_file_knows_such_ends_when_it_is_read_again(tmp_path):
-    """Of bounded size, and torn."""
+    """With a bounded file, and with a torn one."""
     code = """
 import os, threading
 from vestige import profile, record_function

@@ -1,5 +1,6 @@
-"""What programs do with torch beyond plain operators: compiled code, data loaders, futures, threads, forks. One process,
-and one compilation for all that is asked of it."""
+"""Programs that use more of torch than plain operators: compiled code, data loaders, futures, threads, forks. One
+process and one compilation for all tests.
+"""
 
 import gc
 import json
@@ -202,12 +203,12 @@ def test_fast_annotations_last_as_long_as_they_do():
 
 def wait_for_end(thread):
     thread.join()
-    while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # what torch keeps of it goes last
+    while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # torch's data of the thread are freed last
         time.sleep(0.001)
 
 
 def on_a_thread(function):
-    """Runs it on a new thread and gives what it raised."""
+    """Runs the function on a new thread and returns the exception that it raised."""
     raised = []
 
     def run():
@@ -283,7 +284,9 @@ def test_a_fast_annotation_lasts_longer_than_a_recording_on_another_thread():
 
 
 def let_go_of_fast_annotations():
-    """Ends what earlier tests began. A thread that has our profiler is its own to end: then they stay ours."""
+    """Ends profiles of earlier tests; returns whether annotations are torch's own again. They stay ours while another
+    thread has our profiler, because only this thread can end it.
+    """
     with profile(with_stack=False):
         pass
     return not adapter._library.vst_torch_is_watched()
@@ -337,7 +340,7 @@ def test_fast_annotations_work_while_a_thread_of_the_recording_lives_and_are_tor
 
 
 def check_between(prof, name, before, after):
-    """It ends after one annotation and before another, and is one span."""
+    """Checks that the event is one span that ends after one annotation and before another."""
     (event,) = named(prof, name)
     assert event.is_async and event.self_cpu_time_total == 0
     assert named(prof, before)[0].time_range.end <= event.time_range.end
@@ -407,7 +410,9 @@ class Squares(torch.utils.data.Dataset):
 
 
 def test_a_loader_with_workers_is_annotated_and_its_threads_are_seen():
-    """A thread that pins memory is one of Python's that runs operators; without an accelerator there is none."""
+    """A thread that pins memory is a Python thread that runs operators; without an accelerator, there is no such
+    thread.
+    """
     loader = torch.utils.data.DataLoader(Squares(), batch_size=2, num_workers=1, pin_memory=True)
     copied = []
 
@@ -419,7 +424,7 @@ def test_a_loader_with_workers_is_annotated_and_its_threads_are_seen():
         in_thread(pin)
     assert len(copied) == 3
     steps = named(prof, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")
-    assert len(steps) == 4  # the last finds nothing
+    assert len(steps) == 4  # the last step finds no batch
     assert {event.thread for event in (*steps, *named(prof, "aten::clone"))} - {threading.get_native_id()} == {
         steps[0].thread
     }
@@ -458,7 +463,7 @@ def test_a_forked_child_profiles_itself(tmp_path):
 
 
 def test_what_torch_was_given_is_let_go(torch_mode):
-    """With all that is recorded of it, and after its events were looked at."""
+    """With all recording options, and after the events were read."""
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
     optimizer = torch.optim.Adam(model.parameters())
     data = torch.ones(3, 2)
@@ -482,7 +487,7 @@ def test_what_torch_was_given_is_let_go(torch_mode):
 
 @pytest.mark.parametrize("stack", [False, True])
 def test_bytes_of_operators_are_torchs(torch_mode, stack):
-    """Those of an operator and what it calls, frees taken off, and what is freed outside of all of them."""
+    """Sums of the memory of an operator and its children, minus frees; and frees outside all operators."""
 
     def work(profile):
         with profile(profile_memory=True, record_shapes=True, with_stack=stack) as prof:
@@ -505,7 +510,7 @@ def test_bytes_of_operators_are_torchs(torch_mode, stack):
     vestige.uninstall()
     theirs = work(torch.profiler.profile)
     vestige.install()
-    if stack:  # what annotations run in Python is on its own rows there
+    if stack:  # Python functions that annotations call have their own rows there
         for rows in (ours, theirs):
             rows.pop("takes"), rows.pop("gives")
     assert ours == theirs
@@ -550,7 +555,7 @@ def test_a_profiler_is_announced_while_we_record():
 
 
 def test_the_trees_of_events_are_torchs(torch_mode):
-    """Operators within operators, of a forward and a backward pass."""
+    """Nested operators, in a forward and a backward pass."""
     x, y = (torch.ones(4, 4, requires_grad=True) for _ in range(2))
 
     def work(profile):
@@ -562,7 +567,8 @@ def test_the_trees_of_events_are_torchs(torch_mode):
 
         def tree(event):
             children = event.cpu_children
-            while len(children) == 1 and children[0].name == event.name:  # torch's events leave it out, not its file
+            # torch's events leave out this call, torch's file does not
+            while len(children) == 1 and children[0].name == event.name:
                 children = children[0].cpu_children
             return event.name, [tree(child) for child in children]
 

@@ -1,4 +1,4 @@
-"""What users of torch.profiler meet when vestige and torch's own profiler run in one process."""
+"""Differences that users of torch.profiler could notice, with vestige and torch's own profiler in one process."""
 
 import json
 import threading
@@ -46,7 +46,7 @@ def test_keyword_inputs_keep_their_values_and_types(tmp_path):
     (_, theirs), (prof, ours) = beside(run)
     assert ours == theirs == named
     assert [type(value) for value in ours.values()] == [type(named[name]) for name in ours]
-    # Files have those that torch's have, in the same form.
+    # Our files have the same keys as torch's, in the same form.
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
     events = json.loads((tmp_path / "trace.json").read_bytes())["traceEvents"]
     args = next(event["args"] for event in events if event["name"] == "named")
@@ -64,7 +64,7 @@ def overlap(one, other):
 
 
 def paired(events):
-    """Events of a begin and an end as those of one line."""
+    """Yields events with a duration. A begin event and its end event are joined."""
     for event in events:
         if event["ph"] == "b":
             end = next(each for each in events if each["ph"] == "e" and each["id"] == event["id"])
@@ -102,7 +102,7 @@ def test_a_step_begins_with_the_call_that_it_ends_in_if_asked_for(tmp_path):
 
 @pytest.fixture
 def tracker(monkeypatch):
-    """torch's counter of steps, which its profile counts with where a daemon may ask for traces."""
+    """torch's counter of steps, which its profile uses if a daemon may request traces."""
     monkeypatch.setenv("KINETO_USE_DAEMON", "1")
     kept = Tracker._current_step, dict(Tracker._step_dict)
     yield Tracker
@@ -152,7 +152,7 @@ def test_steps_are_counted_by_torchs_own_tracker(tracker):
 
 
 def outcome(function):
-    """What a function returns or raises, and the warnings with the file that they name."""
+    """Returns the result or exception of a function, and its warnings with the files that they name."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -417,9 +417,9 @@ def test_metadata_json_has_the_number_of_an_event_in_the_file(exposed, tmp_path)
 
 
 def numbers_in(prof, folder):
-    """The numbers of events as metadata_json has them."""
+    """Returns the numbers of events from metadata_json."""
     path = folder / f"{prof.get_trace_id()}.json"
-    if not path.exists():  # torch writes it once
+    if not path.exists():  # torch writes the file once
         prof.export_chrome_trace(str(path))
     events = json.loads(path.read_text())["traceEvents"]
     return [f'"Ev Idx": {each["args"]["Ev Idx"]}' for each in events if "Ev Idx" in each.get("args", {})]

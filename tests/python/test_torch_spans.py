@@ -1,5 +1,6 @@
-"""record_function in torch.profiler's place: torch.compile, TorchScript, torch's own profilers and its modes treat it as
-they treat torch's own, beside which every test puts it."""
+"""record_function in torch.profiler's place: torch.compile, TorchScript, torch's own profilers and its modes treat it
+like torch's own; every test compares the two.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Schedules and steps, cycles, metadata and ids of a profile, with torch.profiler's names and manners."""
+"""Schedules and steps, cycles, metadata and ids of a profile, with torch.profiler's names and behaviour."""
 
 import json
 import os
@@ -487,7 +487,7 @@ def test_a_future_that_another_thread_finishes_ends_a_span_of_the_main_thread():
         with record_function("waiting") as span:
             future = span._call_end_callbacks_on_future(pool.submit(wait))
         assert future.result() == 7
-        pool.shutdown()  # the thread has called what waits for the future, too
+        pool.shutdown()  # the thread has called the future's callbacks, too
         with record_function("last"):
             pass
     found = {event.name: event for event in prof.events()}

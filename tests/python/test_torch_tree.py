@@ -1,4 +1,4 @@
-"""kineto_results.experimental_event_tree() beside torch's own, in one process: the same work is recorded by both."""
+"""kineto_results.experimental_event_tree() compared with torch's own: in one process, both record the same work."""
 
 import gc
 import re
@@ -16,7 +16,7 @@ from torch.profiler import _memory_profiler, _utils
 
 try:
     from torch.profiler import _pattern_matcher
-except ImportError:  # torch 2.15 has none
+except ImportError:  # torch 2.15 lacks this module
     _pattern_matcher = None
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -39,7 +39,9 @@ def _own_place():
 
 
 def recorded(work, ours, **options):
-    """A profile of the work, by torch or by us. The work runs once before: what it imports is not compared."""
+    """Returns a profile of the work, by torch or by us. The work runs once before, so that its imports are not
+    compared.
+    """
     work()
     gc.collect()
     if ours:
@@ -63,13 +65,13 @@ def nodes(prof):
 
 
 def plain(name):
-    """Without what differs from call to call, and from profiler to profiler."""
+    """Returns the name without parts that differ between calls or profilers."""
     name = re.sub(r"pybind11_builtins\.[^ ]+", "PyCapsule", name)
     return re.sub(r" at 0x[0-9a-fA-F]+>", ">", name)
 
 
 def below(prof, name):
-    """The nodes inside of the outermost of this name."""
+    """Returns the nodes inside the outermost node with this name."""
     found = next(node for node in nodes(prof) if node.name.endswith(name))
     return found.children
 
@@ -81,7 +83,7 @@ def lines(children, depth=0):
 
 
 def facts(value):
-    """What a tensor, or a list of them, is described by."""
+    """Returns the properties of a tensor or of a list of tensors."""
     if isinstance(value, list):
         return [facts(each) for each in value]
     if not isinstance(value, _profiler._TensorMetadata):
@@ -115,7 +117,7 @@ def test_calls_operators_and_allocations_nest_as_in_torchs(engine):
         len([model(torch.ones(3, 4)).sum().backward() for _ in range(2)])
 
     ours, theirs = both(work, **ALL)
-    # With turbo, methods that operators and statements call are left out: it sees more of them than the interpreter.
+    # With turbo, methods called by operators and statements are left out: turbo sees more of them than the interpreter.
     shown = [
         [line for line in lines(below(prof, ": work")) if engine == "safe" or not re.search("method __\\w+__ of", line)]
         for prof in (ours, theirs)
@@ -247,7 +249,7 @@ def test_a_node_has_what_torchs_has():
     assert all(node.end_time_ns - node.start_time_ns == node.duration_time_ns >= 0 for node in some)
     assert len({node.id for node in some}) == len(some)
     assert all(node in node.parent.children for node in some if node.parent is not None)
-    # Of operators: torch's compiler leaves a thread that waits in a call, and that call is in every later tree.
+    # Only operators: torch's compiler leaves a thread that waits in a call, and every later tree has this call.
     assert len({node.start_tid for node in some if node.tag == TYPE.TorchOp}) == 1
     numbers = [node.correlation_id for node in some if node.tag == TYPE.TorchOp]
     assert len(set(numbers)) == len(numbers) and 0 not in numbers
@@ -305,7 +307,8 @@ def test_calls_of_threads_that_begin_while_recording_are_in_events_and_not_in_th
     end.set()
     thread.join()
     calls = [node for node in nodes(prof) if node.tag == TYPE.PyCall]
-    shown = {node.start_tid for node in calls}  # threads of earlier tests, too, as that of torch's compiler
+    # includes threads of earlier tests, such as the thread of torch's compiler
+    shown = {node.start_tid for node in calls}
     assert {threading.get_native_id(), thread.native_id} <= shown <= before
     assert [node.start_tid for node in calls if node.name.endswith(": called")] == [thread.native_id]
     operators = [node for node in nodes(prof) if node.name == "aten::ones"]

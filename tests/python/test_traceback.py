@@ -38,7 +38,7 @@ def positions(summary):
 
 
 def code_positions(frame):
-    """What the code objects say, outermost first; traceback.extract_stack() does not ask them."""
+    """Returns the positions according to the code objects, outermost first; traceback.extract_stack() cannot give them."""
     found = []
     while frame:
         found.append(next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)))
@@ -47,13 +47,13 @@ def code_positions(frame):
 
 
 def take():
-    """Ours and traceback's, from the same line of the same caller."""
+    """Returns our traceback and the traceback module's, taken in one line of one caller."""
     ours, frame = CapturedTraceback.extract(skip=1), sys._getframe(1)
     return ours, traceback.extract_stack(frame), code_positions(frame) if HAS_COLUMNS else None
 
 
 def agree(taken):
-    """The traceback, after it was compared with traceback's."""
+    """Compares our traceback with the traceback module's, and returns ours."""
     ours, theirs, columns = taken
     summary = ours.summary()
     assert isinstance(summary, traceback.StackSummary)
@@ -65,7 +65,7 @@ def agree(taken):
 
 
 def run(source, **names):
-    """What a program leaves in `result`."""
+    """Runs a program and returns its `result`."""
     scope = {"take": take, "functools": functools, **names}
     exec(compile(textwrap.dedent(source), "<generated>", "exec"), scope)
     return scope["result"]
@@ -501,7 +501,7 @@ def test_dropped_ones_are_freed_by_the_next_capture_or_on_request():
 
 
 class Watched:
-    """Can be a constant, and says when it goes."""
+    """An object that can be a constant, and notes its destruction."""
 
     def __init__(self, gone):
         self.gone = gone
@@ -512,7 +512,7 @@ class Watched:
 
 
 def capture_in_own_constant(gone, shared=False):
-    """A function with a constant that holds tracebacks of the function."""
+    """Returns a function that has tracebacks of itself as a constant."""
 
     def f():
         return CapturedTraceback.extract(), 123456
@@ -535,7 +535,7 @@ def test_a_cycle_through_the_constants_of_a_code_object_is_collected(shared):
     function = capture_in_own_constant(gone, shared)
     gc.collect()
     gc.collect()
-    assert gone == []  # the function is there
+    assert gone == []  # the function still exists
     del function
     gc.collect()
     free_dead_captured_tracebacks()

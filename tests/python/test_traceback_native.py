@@ -1,4 +1,6 @@
-"""Tracebacks of Python and C together, and taken where it is awkward: without the GIL, in signals, at the end."""
+"""Tracebacks of Python and C together, taken in difficult places: without the GIL, in signal handlers, at the
+interpreter's end.
+"""
 
 import functools
 import gc
@@ -52,24 +54,26 @@ def names(frames):
 
 
 def here():
-    """Ours with native frames, and what the interpreter says."""
+    """Returns our frames with native frames, and the interpreter's."""
     return gather_traceback(True, False, True), traceback.extract_stack()
 
 
 def agree(pair):
-    """Python's frames among the native ones are those of traceback, and each is where it was evaluated."""
+    """Checks that the Python frames among the native frames equal the traceback module's, and that each stands at its
+    evaluation.
+    """
     ours, theirs = pair
     frames = symbolize(ours)
     assert [(f["filename"], f["name"]) for f in frames if is_python(f)] == [
         (f.filename, f.name) for f in reversed(theirs) if is_python({"filename": f.filename})
     ]
-    assert "_PyEval_EvalFrameDefault" not in names(frames)  # one that runs no Python
-    assert not HAS_NATIVE or not is_python(frames[-1])  # all had their place
+    assert "_PyEval_EvalFrameDefault" not in names(frames)  # Python frames replace each evaluation
+    assert not HAS_NATIVE or not is_python(frames[-1])  # no Python frame is left over
     return frames
 
 
 def order(frames, wanted, until=None):
-    """The wanted names, from the innermost to the one that ends the test's own."""
+    """Returns the wanted names in order, from the innermost to the name that ends the test's own frames."""
     found = names(frames)
     return [name for name in found[: found.index(until) + 1 if until else None] if name in wanted]
 
@@ -99,7 +103,7 @@ def test_python_c_python_c_stand_in_the_order_they_called_each_other(helper):
     assert order(frames, wanted) == [
         "here", "below", "innermost", "helper_second", "inlined", "middle", "helper_first", "outermost",
     ]  # fmt: skip
-    assert is_python(frames[0])  # what took it is not shown
+    assert is_python(frames[0])  # the capturing function is not shown
 
 
 @needs_symbols
@@ -211,7 +215,7 @@ def test_python_called_in_any_way_stands_where_it_was_evaluated(way):
 
 @needs_symbols
 def test_functions_that_are_not_entered_yet_are_left_out_and_do_not_disturb_the_order():
-    """Up to 3.11 garbage is collected wherever an object is made, so also while a function makes its cells."""
+    """Up to 3.11, any new object can trigger a collection, so collections also run while a function makes its cells."""
     taken = []
 
     def collecting(phase, info):
@@ -222,7 +226,7 @@ def test_functions_that_are_not_entered_yet_are_left_out_and_do_not_disturb_the_
         return lambda: (a, b, c, d)  # four cells
 
     def work(number):
-        kept = [[] for _ in range(number % 7)]  # so that any of them may be the one too many
+        kept = [[] for _ in range(number % 7)]  # so that any of these objects may trigger the collection
         return sorted([number], key=make), kept
 
     threshold = gc.get_threshold()
@@ -235,11 +239,11 @@ def test_functions_that_are_not_entered_yet_are_left_out_and_do_not_disturb_the_
         gc.set_threshold(*threshold)
         gc.callbacks.remove(collecting)
     stacks = [names(agree(pair)) for pair in taken]
-    stacks = [found for found in stacks if "work" in found]  # the loop around it makes objects as well
+    stacks = [found for found in stacks if "work" in found]  # the loop around work() makes objects, too
     assert stacks
     for found in stacks:
         between = found[found.index("collecting") : found.index("work")]
-        assert any("gc" in name.lower() for name in between)  # it was called by the collector
+        assert any("gc" in name.lower() for name in between)  # the collector called this function
 
 
 @needs_native
@@ -325,7 +329,7 @@ def test_gil_then_device_lock_and_device_lock_then_release_do_not_deadlock(helpe
 
 
 def test_nor_do_they_while_recordings_start_and_stop(helper):
-    """Without the GIL a start stops all threads, among them one that waits for the device's lock."""
+    """Without the GIL, a start stops all threads, and one of them waits for the device's lock."""
     released = []
     thread = threading.Thread(target=lambda: released.extend(helper.deadlock(300) for _ in range(10)))
     thread.start()

@@ -1,4 +1,4 @@
-"""What torch gives for the same stack, where torch is installed."""
+"""torch's own traceback of the same stack, if torch is installed."""
 
 import pickle
 import sys
@@ -71,4 +71,4 @@ def test_native_frames_around_a_call_of_sorted_have_the_same_names():
         pytest.skip("the interpreter was stripped of its names")
     assert mine.index("caller") > mine.index("builtin_sorted")
     if sys.version_info[:2] == (3, 11):
-        assert torchs.index("caller") < torchs.index("builtin_sorted")  # its place is wrong there
+        assert torchs.index("caller") < torchs.index("builtin_sorted")  # torch shows it at a wrong place

@@ -1,4 +1,4 @@
-"""Waits of tasks in the tree of calls: below the coroutine that awaited, and in no other time."""
+"""Waits of tasks in the tree of calls: shown below the coroutine that awaited, and counted in no other time."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def random_program(tmp_path_factory):
 
 
 def without_parent(row):
-    """Rows of waits move the others down."""
+    """Rows of waits change the numbers of later rows, so parents are not compared."""
     return repr({name: getattr(row, name) for name in type(row).__match_args__ if name != "parent"})
 
 
@@ -93,7 +93,7 @@ def place(tmp_path_factory):
 
     workplace = Workplace(tmp_path_factory.mktemp("tree"))
     workplace.write("app.py", PROGRAM)
-    # asyncio is there before: on a busy machine its import would take the few rows of the closing report.
+    # Import asyncio first: on a busy machine, this import would take the few rows of the final report.
     workplace.write("sitecustomize.py", "import asyncio")
     ran = workplace.vestige("run", "-o", "t.vst", "app.py", env={**os.environ, "PYTHONPATH": str(workplace.path)})
     assert ran.returncode == 0

@@ -1,4 +1,4 @@
-"""Where a recording begins and ends in the middle of things, and what it leaves out or adds when asked."""
+"""Recordings that begin and end in the middle of calls, and the options that leave out or add calls."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ def leaf():
 
 
 def chain_to(trace, name):
-    """From the root to the first span of that name, along first children."""
+    """Returns the names from the root to the first span with this name, along first children."""
     path = []
     for roots in threads(trace).values():
         for root in roots:
@@ -442,7 +442,7 @@ def test_an_argument_named_like_one_of_our_members_does_not_collide(name):
         with pytest.raises(KeyError):
             space["target"](1)
 
-    record(outer, record_args=["target"])  # which refuses a member that occurs twice
+    record(outer, record_args=["target"])  # reads the trace with a parser that refuses repeated members
 
 
 def test_arguments_of_a_generator_are_recorded_at_every_resume():

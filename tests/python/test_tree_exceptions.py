@@ -1,4 +1,4 @@
-"""Calls that end by an exception are marked, wherever it came from and wherever it went."""
+"""Calls that an exception ends are marked, wherever the exception is raised and caught."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Python functions of every form, each with the calls it is expected to show."""
+"""Python functions of every form, each with the calls that a recording must show."""
 
 import functools
 import sys
@@ -148,7 +148,7 @@ def test_executed_code_has_the_file_name_it_was_compiled_with():
 
 def test_evaluated_text_is_a_module_called_string():
     def outer():
-        eval("leaf()", globals())  # 3.13 copies the locals of a function by a C function, which turbo shows
+        eval("leaf()", globals())  # 3.13 copies the locals of a function with a C function, which turbo shows
 
     trace = record(outer)
     assert "<string>(1): <module>" in [event["name"] for event in calls(trace)]
@@ -345,7 +345,7 @@ def test_recursion_to_the_limit_is_all_there_and_raises_as_without_us():
 
     trace = record(outer)
     spans = [event for event in calls(trace) if short(event["name"]) == "down"]
-    # The call over the limit begins, for the hooks, on some versions only.
+    # Whether the call beyond the limit begins for the hooks depends on the version.
     assert len(spans) - depth in (0, 1)
     assert all(span["args"].get("raised") for span in spans)
 

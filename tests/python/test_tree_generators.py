@@ -1,4 +1,4 @@
-"""Generators and coroutines: every resume is a span of the same name."""
+"""Generators and coroutines: every resume is a span with the generator's name."""
 
 import asyncio
 import types
@@ -427,7 +427,7 @@ def test_gathered_tasks_interleave_without_mis_nesting():
         asyncio.run(main())
 
     counts = names(record(outer))
-    assert counts["work"] == 4 + 1 + 2 + 3  # a start and a resume after each sleep
+    assert counts["work"] == 4 + 1 + 2 + 3  # a start, and a resume after each sleep
     assert counts["leaf"] == 4 + 1 + 2 + 3
 
 

@@ -1,4 +1,4 @@
-"""The helper that all trees are read with: it must see what is wrong."""
+"""The helper that reads trees for all tests notices errors in them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Programs that nobody would write, and what a trace of them must survive."""
+"""Programs that nobody would write on purpose: recording survives them."""
 
 import cProfile
 import ctypes
@@ -77,7 +77,7 @@ def test_times_are_those_of_the_clock():
 @pytest.mark.any_python
 def test_a_pause_longer_than_a_record_can_count_is_kept():
     def sleeps():
-        time.sleep(2.5)  # more ticks than 32 bits hold, of any clock above 1.7 GHz
+        time.sleep(2.5)  # more than 2^32 ticks of any clock above 1.7 GHz
         leaf()
 
     started = time.perf_counter_ns()
@@ -189,7 +189,7 @@ def test_a_tool_that_took_our_id_meanwhile_keeps_it():
         leaf()
         assert seen == ["leaf"]
         assert sys.monitoring.get_tool(4) == "vestige"
-        for event in range(1, 17):  # nothing of ours is left under its id
+        for event in range(1, 17):  # none of our callbacks is left under our id
             old = sys.monitoring.register_callback(4, 1 << event, None)
             assert old is None, old
     finally:
@@ -354,7 +354,7 @@ def test_signal_handlers_at_random_moments_nest():
 
 
 def test_exceptions_out_of_signal_handlers_never_mis_nest():
-    """One may come before busy() began, or right at its start: so the program counts for itself."""
+    """A signal may come before busy() or right at its start, so the program keeps its own count."""
     begun = early = 0
 
     class Stop(Exception):
@@ -392,7 +392,7 @@ def test_exceptions_out_of_signal_handlers_never_mis_nest():
 
 
 def in_child(work):
-    """Runs work in a forked child, which must end well."""
+    """Runs work in a forked child, which must end normally."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -405,7 +405,7 @@ def in_child(work):
 
 
 def busy_child():
-    """Everything that would write into a trace: new functions, threads, names, annotations, metadata."""
+    """Writes everything that a trace can have: new functions, threads, names, annotations, metadata."""
     for number in range(200):
         space = {}
         exec(f"def only_in_child_{number}(): pass", space)
@@ -576,7 +576,7 @@ def test_the_class_of_a_module_may_stop_us_when_it_is_asked_its_name(engine):
 
     prof = profile(engine=engine)
     try:
-        with prof:  # whose start sets torch's, where that was imported
+        with prof:  # the start also sets torch's state, if torch was imported
             vestige._core.set_framework_code(Module.__call__.__code__, None, None)
             Module()()
         trace = load(prof)

@@ -1,4 +1,4 @@
-"""Functions written in C: builtins, methods, callbacks out of them, and names that never lie."""
+"""Functions written in C: builtins, methods, callbacks from C, and correct names in all cases."""
 
 import functools
 import re
@@ -450,7 +450,7 @@ def test_types_made_and_freed_at_one_address_get_their_right_names():
     import gc
 
     make = compiled.module("heap_types", HEAP_TYPES).make
-    kept = []  # until 3.11 a type keeps only a pointer to the name it was made from
+    kept = []  # until 3.11, a type keeps only a pointer to the name given at its creation
 
     def outer():
         for number in range(50):
@@ -462,7 +462,7 @@ def test_types_made_and_freed_at_one_address_get_their_right_names():
             del made, touch
             gc.collect()
 
-    gc.freeze()  # what is there need not be looked at each time
+    gc.freeze()  # existing objects need not be examined at each collection
     try:
         counts = names(record(outer, gc=False))
     finally:
@@ -523,9 +523,9 @@ def test_print_and_import_call_back_into_python(tmp_path, monkeypatch):
 
     trace = record(outer)
     full = [event["name"] for event in calls(trace)]
-    assert "imported_by_a_test.py(1): <module>" in full  # less its search path
+    assert "imported_by_a_test.py(1): <module>" in full  # without its search path
     assert "imported_by_a_test.py(1): f" in full
-    assert names(trace)["write"] == 2  # the text, and its end
+    assert names(trace)["write"] == 2  # the text, and the text's end
     assert names(trace)["<print>"] == 1
 
 

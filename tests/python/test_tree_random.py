@@ -1,4 +1,4 @@
-"""Random programs, each with a log that its own functions keep: the recorded tree must be that log."""
+"""Random programs, each with a log that its own functions write: the recorded tree must equal the log."""
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ class Planned(Exception):
 
 
 def program_of(inner):
-    """A program is a list of steps: (what to do, the function's name, its own program, whether it raises)."""
+    """A program is a list of steps: (action, name of the function, the function's program, whether it raises)."""
     kinds = st.sampled_from(["call", "sort", "generate", "delegate", "drop", "throw"])
     return st.lists(st.tuples(kinds, st.sampled_from(NAMES), inner, st.booleans()), min_size=1, max_size=4)
 
@@ -22,7 +22,7 @@ programs = program_of(program_of(program_of(program_of(st.just([])) | st.just([]
 
 
 class Log:
-    """An independent account: entered and left by the functions themselves."""
+    """An independent log: the functions themselves enter and leave it."""
 
     def __init__(self):
         self.root = ("", [], "")
@@ -62,7 +62,7 @@ FUNCTIONS = {"a": a, "b": b, "c": c, "d": d}
 
 
 def body(function, program, fails):
-    """Runs inside the function's frame and is excluded from the comparison."""
+    """Runs inside the function's frame; the comparison ignores this call."""
     log.enter(function.__name__)
     raised = True
     try:
@@ -75,7 +75,7 @@ def body(function, program, fails):
 
 
 def generator(program, fails):
-    """Yields between its steps; each stretch is a span."""
+    """Yields between its steps; each stretch between two yields is a span."""
     log.enter("generator")
     suspended = False
     raised = True
@@ -98,7 +98,9 @@ def generator(program, fails):
 
 
 def delegating(program, fails):
-    """Every stretch is one of its own and one of the generator inside; the last is closed with it."""
+    """Each stretch gives a stretch of this generator and of the inner one; the last inner stretch closes with this
+    generator.
+    """
     log.enter("delegating")
     raised = True
     inner = generator(program, fails)
@@ -153,7 +155,7 @@ KNOWN = {*NAMES, "generator", "delegating"}
 
 
 def recorded(spans):
-    """(name, children, mark) of the spans that the log knows of."""
+    """Returns (name, children, mark) of the spans that the log can have."""
     found = []
     for span in spans:
         children = recorded(span.children)
@@ -165,7 +167,9 @@ def recorded(spans):
 
 
 def started(tree):
-    """The log has no entry for a generator that never ran, nor for one thrown into before it ran: leave both out."""
+    """The log has no entry for a generator that never ran, nor for one that got an exception before it ran: leave both
+    out.
+    """
     return [
         [name, started(children), mark]
         for name, children, mark in tree

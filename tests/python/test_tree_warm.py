@@ -1,4 +1,4 @@
-"""Code that ran long before recording began has been specialised by the interpreter; its tree is that of cold code."""
+"""The interpreter specialises code that runs often; recording specialised code gives the tree of new code."""
 
 import pytest
 
@@ -112,7 +112,7 @@ PROGRAMS = [calls_functions, makes_objects, uses_slots, calls_builtins, iterates
 
 
 def copied(function):
-    """The same function with code of its own, that never ran."""
+    """Returns the same function with a copy of its code, which never ran."""
     return type(function)(function.__code__.replace(), function.__globals__, function.__name__)
 
 

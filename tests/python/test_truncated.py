@@ -1,5 +1,5 @@
-"""Somebody truncates the trace while it is recorded (`> t.vst`): the recording ends, the program does not notice. And
-whoever takes SIGBUS beside us, before us or after, gets what is not ours, as without us.
+"""Another program truncates the trace during the recording (`> t.vst`): the recording ends, the program does not
+notice. A handler of SIGBUS that the program installs before or after ours gets all faults that are not ours.
 """
 
 import pytest
@@ -9,7 +9,8 @@ from vestige import _core
 
 LINE = "somebody else truncated the file, and recording ended there; at least "
 
-# What the scenarios below begin with. work() is enough for the recorder to come by; foreign() is a fault that is not ours.
+# The beginning of the scenarios below. work() is enough to make the recorder write; foreign() raises a fault that is
+# not vestige's.
 HEAD = """\
     import faulthandler, mmap, os, resource, signal, sys, threading
 
@@ -48,7 +49,7 @@ ALL = {
 
 
 def record(workplace, name, *options):
-    """What the program did under us; in the place of the report, what was told of the trace."""
+    """Runs a program under vestige. In place of the report, stderr must have the message about the trace."""
     command = options or ("run",)
     return workplace.vestige(*command, "-o", "t.vst", "--force", name)
 
@@ -84,7 +85,7 @@ def test_a_truncated_trace_does_not_end_the_program(workplace, mode, size):
 
 
 SCENES = {
-    # what the program does: what is ours, how it ends
+    # when faulthandler is installed, and whose fault comes: (the program's actions, options of Python)
     "faulthandler before, ours": ("cut()", "-X faulthandler"),
     "faulthandler after, ours": ("faulthandler.enable(); work(); cut()", ""),
     "faulthandler before, not ours": ("work(); foreign()", "-X faulthandler"),

@@ -1,5 +1,6 @@
-"""On 3.11 the turbo engine makes the frames of simple calls itself: they look, live and end as the interpreter's do. The
-tests hold on every Python."""
+"""On 3.11, the turbo engine makes the frames of simple calls itself: they look, live and end like the interpreter's.
+The tests hold on every Python.
+"""
 
 import ctypes
 import gc
@@ -15,11 +16,11 @@ from tree import record, tree
 from vestige import profile
 
 SAFE = "safe"
-CALLS = 3  # from the second call on, a function is called in our way
+CALLS = 3  # from the second call on, turbo makes the frame itself
 
 
 def each_engine(function):
-    """The tree of calls by turbo, which is that of the safe engine."""
+    """Returns the tree of calls by turbo, after checking that the safe engine's tree is equal."""
     turbo, safe = tree(function, engine="turbo"), tree(function, engine=SAFE)
     assert turbo == safe
     return turbo
@@ -105,7 +106,7 @@ def test_a_call_with_wrong_arguments_is_refused_in_the_same_words():
         assert refusals() == bare
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of code of another kind, from 3.13 on
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # assigning code of another kind warns from 3.13 on
 def test_a_function_that_gets_other_code_or_defaults_runs_these():
     def plain(a, b=1):
         return a + b
@@ -348,7 +349,7 @@ def main():
 
 
 def said_in(engine):
-    """What calls everywhere say of their arguments, in functions that are new."""
+    """Returns what calls at many places report about their arguments, in new functions."""
     many = ";".join(f"n = n{number}" for number in range(300))
     head = ";".join(f"n{number} = {number}" for number in range(300))
     space = {"said": []}
@@ -439,7 +440,7 @@ print(bare, recorded, deepest())
 
 
 def test_recursion_through_len_ends_where_it_does_without_us(tmp_path):
-    """In a process of its own: on 3.12 the interpreter specializes no call of C once others were watched."""
+    """Runs in a new process: on 3.12, the interpreter specializes no C call once another tool has watched calls."""
     done = subprocess.run([sys.executable, "-c", RECURSION_THROUGH_LEN], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     bare, recorded, after = map(int, done.stdout.split())
@@ -469,13 +470,13 @@ def test_tracemalloc_counts_nothing_of_ours():
 
 
 def words_of(function):
-    """The memory of a function, less the count of its references."""
+    """Returns the memory of a function object without its reference count."""
     size = type(function).__basicsize__
     return ctypes.string_at(id(function), size)[8:]
 
 
 def make_plain():
-    """A function, one that calls it a few times, and the memory of the first."""
+    """Returns a function, another function that calls it a few times, and the memory of the first."""
 
     def plain(a):
         return a
@@ -494,7 +495,7 @@ def test_after_the_recording_a_function_is_what_it_was():
         calls()
         during = words_of(plain)
     assert (during != before) == (sys.version_info[:2] == (3, 11))
-    sorted([0], key=plain)  # C code calls it by its address
+    sorted([0], key=plain)  # C code calls the function by its address
     assert words_of(plain) == before
 
 

@@ -1,4 +1,4 @@
-"""The turbo engine's own business: which engine records, and Python frames that no other engine loses sight of."""
+"""Properties of the turbo engine alone: where it is selected, and Python frames that other engines see, too."""
 
 import json
 import os
@@ -38,7 +38,8 @@ def test_the_environment_says_what_auto_means_and_a_name_says_more(monkeypatch):
     with pytest.raises(ValueError, match="'warp'.*VESTIGE_ENGINE"):
         profile()
     monkeypatch.setenv("VESTIGE_ENGINE", "")
-    assert engine_of(profile()) == ("turbo" if sys.version_info < (3, 16) else SAFE)  # where turbo is proven
+    # the versions for which turbo is tested
+    assert engine_of(profile()) == ("turbo" if sys.version_info < (3, 16) else SAFE)
 
 
 def test_each_recording_says_which_engine_made_it():
@@ -77,7 +78,9 @@ def test_a_failing_self_test_is_told_once_and_the_safe_engine_records(workplace)
 
 
 def test_a_debug_build_is_told_by_what_it_has_and_the_safe_engine_records(monkeypatch):
-    """There is none here; one loads what was built for an ordinary Python, and is known by this function."""
+    """This system has no such build. The test loads an extension built for an ordinary Python, and recognises it by
+    this function.
+    """
     if not hasattr(sys, "gettotalrefcount"):
         with profile(engine="turbo") as prof:
             leaf()
@@ -309,7 +312,7 @@ def test_calls_that_were_open_at_the_start_end_where_the_next_call_is():
     main = threads(load(prof))["MainThread"]
     spans = {short(span.name): span for root in main for span in root.walk() if "open at start" in span.marks}
 
-    def called_by(name):  # beside whose functions the collector calls, hypothesis's among them
+    def called_by(name):  # the collector also calls functions of others, such as hypothesis's
         return [short(span.name) for span in spans[name].children if short(span.name) in ("middle", "inner", "leaf")]
 
     assert called_by("outer") == ["middle", "leaf"]
@@ -333,7 +336,7 @@ def test_the_recursion_limit_is_where_it_was_and_the_refused_call_has_no_span():
     alone = depth_of_recursion_error()
     found = []
     counts = names(record(lambda: found.append(depth_of_recursion_error()), engine="turbo"))
-    # One more frame calls it here.
+    # One more frame is on the stack here.
     assert found[0] in (alone - 1, alone - 2)
     assert counts["down"] == found[0]
 
@@ -428,7 +431,7 @@ def ask_often(items):
 
 
 def test_every_getitem_is_seen_however_often_it_was_called_before():
-    """Patch releases of 3.11 enter it without the hook once obj[i] is specialised."""
+    """Some patch releases of 3.11 enter the function without the hook once obj[i] is specialised."""
     items, aliased = Items(), Aliased()
     for _ in range(3):  # specialised before, and again after a recording
         ask_often(items)
@@ -437,7 +440,7 @@ def test_every_getitem_is_seen_however_often_it_was_called_before():
         def program():
             ask_often(items)
             ask_often(aliased)
-            for _ in range(3):  # three functions that share one code object
+            for _ in range(3):  # three functions that share a code object
                 ask_often(make_items())
 
         found = names(record(program, engine="turbo"))

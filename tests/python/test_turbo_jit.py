@@ -1,6 +1,7 @@
 """Recording while the interpreter's JIT turns loops into machine code.
 
-Each program runs in a Python with PYTHON_JIT=1 and prints what it saw, how often each C function was recorded too.
+Each program runs in a Python with PYTHON_JIT=1 and prints its results, including how often each C function was
+recorded.
 """
 
 import json
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.skipif(
     not (hasattr(sys, "_jit") and sys._jit.is_available()), reason="this Python was built without a JIT"
 )
 
-# A type that nobody can find before make() is called, with a method of each convention that the JIT calls directly.
+# A type that is found only after a call of make(), with a method of each convention that the JIT calls directly.
 LATE = r"""
 #include <Python.h>
 
@@ -97,7 +98,7 @@ def is_compiled(function):
 
 
 def run(program, *words):
-    """What the program prints."""
+    """Returns the program's output."""
     text = BEGIN.format(here=str(compiled.HERE)) + textwrap.dedent(program)
     command = [sys.executable, "-c", text, *words]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHON_JIT": "1"}, timeout=120)

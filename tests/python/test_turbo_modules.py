@@ -1,4 +1,6 @@
-"""C functions of modules that 3.15 brought: made from slots without a PyModuleDef (PEP 793), imported at first use (PEP 810)."""
+"""C functions of modules that are new in 3.15: made from slots without a PyModuleDef (PEP 793), imported at first use
+(PEP 810).
+"""
 
 import json
 import subprocess
@@ -70,7 +72,7 @@ def test_a_module_without_a_definition_is_recorded(engine, when, monkeypatch):
         use(made or compiled.module("slotted", SLOTS))
 
     found = names(record(outer, engine=engine))
-    plain = 2 if engine == "turbo" else 1  # the other is called by C
+    plain = 2 if engine == "turbo" else 1  # C code calls the other function
     assert [found.get(f"<{name}>") for name in ("plain", "one", "calls", "slotted.Thing.method")] == [plain, 1, 1, 1]
     made = made or compiled.module("slotted", SLOTS)
     assert made.one(3) == 3

@@ -1,4 +1,6 @@
-"""C functions under the engine that is called in their place: every convention, what it leaves alone and restores."""
+"""C functions under turbo, which is called in their place: every calling convention, unchanged functions, and restored
+ones.
+"""
 
 import copy
 import gc
@@ -39,7 +41,7 @@ def counts(prof):
 
 
 def both(function):
-    """What C functions are recorded by the safe engine and by turbo."""
+    """Returns the C functions that the safe engine and turbo record."""
     return [full_names(record(function, engine=engine)) for engine in (vestige._core.engines[0], "turbo")]
 
 
@@ -141,7 +143,7 @@ def test_functions_are_equal_to_what_they_were_and_found_in_dictionaries(natives
         found.append([before[function] for function in keys])
         found.append([hash(function) for function in keys] == hashes)
         found.append([function.__hash__() for function in keys] == hashes)
-        found.append(natives.plain == natives.alias)  # one function of two names is equal to itself
+        found.append(natives.plain == natives.alias)  # a function under two names equals itself
         found.append(natives.plain.__eq__(len))
         found.append(natives.plain != len)
 
@@ -206,8 +208,9 @@ for old, new in zip(before, during):
 
 @pytest.mark.parametrize("kept", ["", "kept = {}.__getitem__, [].__getitem__\nfirst, second = kept\n"])
 def test_a_class_made_while_recording_gets_the_slots_of_one_made_before(kept, tmp_path):
-    """From 3.14 on a class inherits a slot that is the C function of the inherited method; a class that does not is
-    slow for good. Where the program keeps a bound method, that is what is found first."""
+    """From 3.14 on, a class inherits a slot that points to the C function of the inherited method; a class without
+    this slot stays slow for ever. If the program keeps a bound method, the search finds this method first.
+    """
     paths = {**os.environ, "PYTHONPATH": str(compiled.HERE)}
     done = subprocess.run(
         [sys.executable, "-c", kept + INHERITED], capture_output=True, text=True, cwd=tmp_path, env=paths
@@ -226,7 +229,7 @@ def test_a_pointer_that_somebody_kept_goes_on_working_after_the_stop(natives):
     assert natives.pointer(natives.plain) == before != kept[0]
     assert natives.call_pointer(kept[0]) is True
     record(outer, engine="turbo")
-    assert kept[0] == kept[1]  # its own for good
+    assert kept[0] == kept[1]  # the function gets the same pointer in later recordings
 
 
 def test_the_collector_knows_no_object_of_ours(natives):
@@ -301,7 +304,7 @@ def test_a_function_s_address_may_be_kept_longer_than_its_definition_on_the_heap
 
 
 def test_starting_and_stopping_brings_no_garbage_collection_nearer(natives):
-    """What keeps an eye on each definition on the heap is an object that the collector counts."""
+    """Each definition on the heap is watched by an object that the collector counts."""
     for number in range(3000):
         setattr(natives, f"many_{number}", natives.make("many"))
     prof, collections = profile(engine="turbo"), []
@@ -318,7 +321,7 @@ def test_starting_and_stopping_brings_no_garbage_collection_nearer(natives):
         delattr(natives, f"many_{number}")
     assert counts(prof)["covered"] > 4000
     assert collections == []
-    assert len(made) <= young  # nor takes it farther away
+    assert len(made) <= young  # nor do the functions delay the next collection
 
 
 def test_definitions_that_come_and_go_at_one_address_have_their_right_names(natives):

@@ -1,5 +1,6 @@
-"""Traps of an engine that sits deep in the interpreter, sprung with every engine: specialised instructions, generators,
-exceptions, what is not covered, and that a stop puts everything back."""
+"""Difficult cases for an engine inside the interpreter, tried with every engine: specialised instructions, generators,
+exceptions, uncovered calls, and that a stop restores everything.
+"""
 
 import dis
 import sys
@@ -22,7 +23,7 @@ def leaf():
 
 
 def traced(engine, function, *args):
-    """What the function gives under a recording, and the trace."""
+    """Returns the function's result under a recording, and the trace."""
     result = None
 
     def run():
@@ -37,7 +38,7 @@ def traced(engine, function, *args):
 
 
 def hot(times):
-    """Sites whose callee the interpreter keeps in the instruction, where it may not even call it."""
+    """Call sites whose callee the interpreter stores in the instruction, possibly to call it directly."""
     found = []
     total = 0
     for number in range(times):
@@ -123,7 +124,7 @@ def counted(count):
 
 
 def hot_python(times):
-    """Calls that the interpreter makes without a C function in between, once it knows them."""
+    """Calls that the interpreter makes without a C function in between, after it has specialised them."""
     total = 0
     for number in range(times):
         made = Hot(number)
@@ -146,7 +147,7 @@ def test_python_functions_at_hot_sites_are_recorded_each_time(engine, warm):
     once = ("__getitem__", "double", "method", "__getattr__", "made", "plain", "leaf")
     assert {name: counts.get(name, 0) for name in once} == dict.fromkeys(once, 100)
     assert counts["__init__"] == 200
-    assert counts["counted"] == 300  # each time it runs on is a span
+    assert counts["counted"] == 300  # each resume is a span
     assert not [event for event in calls(trace) if event["args"].get("cut")]
 
 
@@ -154,7 +155,7 @@ def test_python_functions_at_hot_sites_are_recorded_each_time(engine, warm):
 
 
 def driven():
-    """Each way in which a generator begins, goes on and ends."""
+    """Every way in which a generator begins, continues and ends."""
 
     def numbers(count):
         for number in range(count):
@@ -204,7 +205,7 @@ def driven():
 
 
 def test_generators_have_no_pair_too_many(engine):
-    """That making one, and evaluating it, were two calls would show as one pair more."""
+    """If making and evaluating the generator were two calls, there would be one more pair."""
     driven()
     assert tree(driven, engine=engine, c_functions=False) == tree(driven, engine=SAFE, c_functions=False)
 
@@ -418,13 +419,14 @@ def test_a_start_that_fails_puts_every_pointer_back(engine):
 
 
 def is_pair_no_more(before, after):
-    """Monitoring, whose ever it is, dissolves what the interpreter of 3.12 had made one instruction of two."""
+    """Any monitoring tool splits instructions that the interpreter of 3.12 had joined."""
     return sys.version_info >= (3, 12) and before.startswith(f"{after}__")
 
 
 def drop_what_ended_threads_left():
-    """A thread that ends with sys.setprofile's or sys.settrace's hook leaves its events on in 3.12 and 3.13, and all code
-    instrumented, until somebody sets or clears a hook."""
+    """In 3.12 and 3.13, a thread that ends with a hook of sys.setprofile or sys.settrace leaves the hook's events
+    enabled, and all code instrumented, until a hook is set or cleared.
+    """
     if sys.getprofile() is None:
         sys.setprofile(None)
     if sys.gettrace() is None:
@@ -432,7 +434,7 @@ def drop_what_ended_threads_left():
 
 
 def test_after_a_stop_the_same_instructions_run_as_before(engine):
-    """The old speed, as far as it can be told without a clock: what hot code has become is what it becomes again."""
+    """The original speed, as far as a test can see without a clock: hot code is specialised again as before."""
     drop_what_ended_threads_left()
     functions = [
         type(one)(one.__code__.replace(co_name="again"), globals()) for one in (hot, hot_python, leaf, counted)

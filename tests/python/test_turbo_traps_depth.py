@@ -1,5 +1,6 @@
-"""Traps of depth, sprung with every engine: as many frames as the bare interpreter has, on every stack. And turbo where
-it cannot be: another engine records, and that is said once."""
+"""Difficult depths, tried with every engine: as many frames as the bare interpreter allows, on every stack. Also turbo
+where it cannot run because another engine records: this is reported once.
+"""
 
 import functools
 import json
@@ -17,7 +18,7 @@ SAFE = vestige._core.engines[0]
 every_engine = pytest.mark.parametrize("engine", vestige._core.engines)
 needs_turbo = pytest.mark.skipif("turbo" not in vestige._core.engines, reason="there is no such engine here")
 
-# As far as the bare interpreter gets with some room left.
+# As deep as the bare interpreter gets, with some room left.
 DEEP = 100_000
 DEEP_IN_256K = 20_000
 
@@ -89,7 +90,7 @@ def test_a_hundred_thousand_frames_and_small_stacks_are_no_trouble(engine, tmp_p
     if engine != "turbo" or sys.version_info >= (3, 12):
         assert found == (whole, DEEP + 1)
         return
-    # What was too deep for the hook is a gap that the trace shows; around it everything is there.
+    # Calls too deep for the hook are a gap that the trace shows; all calls around the gap are recorded.
     for trace, number, all_of_it in ((first, found[0], whole), (again, found[1], DEEP + 1)):
         pauses = json.loads(trace.metadata()["vestige.turbo"])["pauses"]
         assert number == all_of_it or (pauses > 0 and number > 2000)
@@ -105,7 +106,7 @@ def counted(trace, name):
 
 
 def ways_down():
-    """Functions that go down until the interpreter refuses, in different ways; each gives how far it got."""
+    """Functions that recurse in different ways until the interpreter refuses; each returns its depth."""
     depth = 0
 
     def plain():
@@ -167,7 +168,7 @@ def ways_down():
 
 @every_engine
 def test_recursion_errors_come_at_the_same_depth_as_bare(engine):
-    """Started and stopped in one frame, so that the stack below is the same."""
+    """Started and stopped in one frame, so that the stack below is equal."""
     limit = sys.getrecursionlimit()
     prof = profile(engine=engine)
     found = []
@@ -175,7 +176,7 @@ def test_recursion_errors_come_at_the_same_depth_as_bare(engine):
         for sometimes in (400, 1000):
             sys.setrecursionlimit(sometimes)
             for _ in range(4):
-                bare = ways_down()  # the last time all of it is hot
+                bare = ways_down()  # the last time, all code is hot
             prof.start()
             traced = ways_down()
             prof.stop()
@@ -187,7 +188,7 @@ def test_recursion_errors_come_at_the_same_depth_as_bare(engine):
         if engine == "turbo":
             assert traced == bare
         else:
-            # With events of C calls the interpreter counts one level more for some of them.
+            # With events of C calls, the interpreter counts one level more for some calls.
             assert (traced[0], None in traced) == (bare[0], False)
     trace = load(prof)
     assert not [event for event in calls(trace) if event["args"].get("cut")]

@@ -1,5 +1,6 @@
-"""Traps of those who hook the interpreter beside us, sprung with every engine: debuggers, coverage, other profilers,
-other users of PEP 523, compilers."""
+"""Other users of the interpreter's hooks, tried with every engine: debuggers, coverage, other profilers, other users of
+PEP 523, compilers.
+"""
 
 import cProfile
 import io
@@ -43,12 +44,12 @@ def work():
 
 
 def shares_hooks(engine):
-    """Whether a profile function of somebody else and ours see the same calls."""
+    """Returns whether another profile function and ours see the same calls."""
     return MONITORING or engine == "turbo"
 
 
 def inside(engine, function, *args):
-    """What a function gives under a recording, and the counts of what was recorded."""
+    """Returns the function's result under a recording, and the counts of recorded calls."""
     result = None
 
     def run():
@@ -56,7 +57,7 @@ def inside(engine, function, *args):
         result = function(*args)
 
     trace = record(run, engine=engine)
-    if shares_hooks(engine):  # else what gives the hook away is cut by that
+    if shares_hooks(engine):  # otherwise handing over the hook cuts calls
         assert not [event for event in calls(trace) if event["args"].get("cut")]
     return result, names(trace)
 
@@ -116,7 +117,7 @@ def test_settrace_from_before_goes_on_over_start_and_stop(engine):
 
 
 def debugged():
-    """What pdb says when it is led through work(), but for its numbers of breakpoints and the stack below."""
+    """Returns pdb's output when it steps through work(), without breakpoint numbers and the stack below."""
     out = io.StringIO()
     orders = ["n", "n", "s", "p count", "r", "n", "tbreak leaf", "c", "w", "p 1 + 1", "r", "n", "p found", "s", "c"]
     debugger = pdb.Pdb(stdin=io.StringIO("\n".join(orders) + "\n"), stdout=out, readrc=False, nosigint=True)
@@ -139,7 +140,7 @@ def test_pdb_inside_says_what_it_says_alone(engine):
 
 
 def profiled():
-    """{function: calls} as cProfile counts them."""
+    """Returns {function: calls}, counted by cProfile."""
     profiler = cProfile.Profile()
     profiler.enable()
     work()
@@ -298,7 +299,7 @@ def test_an_evaluator_from_before_has_every_frame_and_so_have_we(engine, evaluat
     assert evaluator.installed()
     frames = evaluator.uninstall()
     assert recorded(prof)["leaf"] == 4
-    # start() and stop() are frames too, more of them where VESTIGE_ENGINE is set.
+    # start() and stop() are frames, too, and more frames if VESTIGE_ENGINE is set.
     assert alone <= frames < alone + 200
     assert hooks.trouble() == ""
 
@@ -319,7 +320,7 @@ def test_an_evaluator_that_comes_and_goes_inside_has_every_frame_and_so_have_we(
 
 
 def test_an_evaluator_that_comes_inside_and_goes_after(engine, evaluator):
-    """It calls us although we have stopped, and puts us back when it goes."""
+    """The other evaluator calls ours although we have stopped, and restores ours when it is removed."""
     hooks = hooked.Hooks()
     alone = frames_alone(evaluator)
     prof = profile(engine=engine)

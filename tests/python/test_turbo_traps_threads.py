@@ -1,5 +1,6 @@
-"""Traps of threads, forks and sub-interpreters, sprung with every engine: who is in the middle of a call when recording
-starts, stops or is copied."""
+"""Difficult cases with threads, forks and sub-interpreters, tried with every engine: threads in the middle of a call
+when a recording starts, stops or is copied.
+"""
 
 import ctypes
 import os
@@ -29,7 +30,7 @@ def cut(trace):
 
 
 class Waiting:
-    """A thread that waits in C for a lock, and goes on when it is let."""
+    """A thread that waits for a lock in C, and continues when the test releases the lock."""
 
     def __init__(self, rounds=1):
         self.gates = [threading.Lock() for _ in range(rounds)]
@@ -50,7 +51,7 @@ class Waiting:
         leaf()
 
     def until(self, number):
-        """It is there, and has had the time to be inside the C function."""
+        """Waits until the thread has reached this number, and had time to enter the C function."""
         self.arrived[number].wait()
         time.sleep(0.01)
 
@@ -77,7 +78,7 @@ def test_a_thread_inside_a_c_call_at_the_start_goes_on_as_recorded(engine):
     (root,) = threads(trace)["waiting"]
     found = [(short(span.name), span.marks) for span in root.walk() if short(span.name) in ("body", "waits")]
     assert found == [("body", ["open at start"]), ("waits", ["open at start"]), ("waits", [])]
-    # Two leaves below each round: one inside waits(), one after it.
+    # Two leaves in each round: one inside waits(), one after it.
     assert [short(span.parent.name) for span in root.walk() if short(span.name) == "leaf"] == ["waits", "body"] * 2
 
 
@@ -136,7 +137,9 @@ def test_windows_of_one_recording_with_a_thread_that_waits_over_all_of_them(engi
 
 
 def test_starting_and_stopping_under_threads_that_call_all_the_time(engine, tmp_path):
-    """The recordings are short, for threads fill them fast: of sessions, without Python in between."""
+    """The recordings are short because threads fill them quickly. Sessions start and stop without Python code in
+    between.
+    """
     ended = False
     wrong = []
 
@@ -168,7 +171,7 @@ def test_starting_and_stopping_under_threads_that_call_all_the_time(engine, tmp_
     for session in sessions:
         path = tmp_path / "t.json"
         session.trace().export(str(path))
-        if path.stat().st_size < 1_000_000:  # else reading it takes too long
+        if path.stat().st_size < 1_000_000:  # otherwise reading it takes too long
             trace = read(path)
             assert_nests(trace)
             assert not cut(trace)
@@ -182,7 +185,7 @@ def wait(child):
 
 
 def test_a_child_forked_inside_a_c_call_comes_back_through_it(engine):
-    """It is not recorded, and nothing is hooked in it."""
+    """The child is not recorded, and has no hooks."""
     hooks = hooked.Hooks()
     children = []
 

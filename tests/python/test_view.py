@@ -1,4 +1,4 @@
-"""vestige._core.View: pictures of a trace, as Python asks for them."""
+"""vestige._core.View: pictures of a trace, requested from Python."""
 
 import os
 import struct
@@ -10,7 +10,7 @@ from traces import record
 from vestige import Trace, TraceError, record_function
 from vestige._core import Session, View
 
-pytestmark = pytest.mark.any_python  # the core answers, whatever recorded
+pytestmark = pytest.mark.any_python  # the core gives equal answers for every engine
 
 
 def leaf(n):
@@ -40,7 +40,7 @@ def ids_of(path, name):
 
 
 def rectangles(window):
-    """(thread, depth, start, end, id, busy, count) of each."""
+    """Returns (thread, depth, start, end, id, busy, count) of each rectangle."""
     magic, rows, rects, *_ = struct.unpack_from("<4s3Iqq", window)
     assert magic == b"VWIN" and len(window) == 32 + 16 * (rows + rects)
     found = []

@@ -1,4 +1,4 @@
-"""`vestige view` as a command: the server's life, the page in one file, wrong usage."""
+"""`vestige view` as a command: the life of the server, the page in one file, wrong usage."""
 
 import base64
 import gzip
@@ -139,7 +139,7 @@ def opened(*paths, fold_imports=False, **options):
 
 
 def unpack(data):
-    """JSON, and the blob."""
+    """Returns the JSON and the binary part of an answer."""
     data = gzip.decompress(data)
     (length,) = struct.unpack_from("<I", data)
     return json.loads(data[4 : 4 + length]), data[(4 + length + 7) // 8 * 8 :]
@@ -156,12 +156,14 @@ def varints(data):
 
 
 def read_rows(trace, blob):
-    """(thread, depth) to (start, end, id, flags) of their spans."""
+    """Returns {(thread, depth): [(start, end, id, flags)]} of the spans."""
     return {rank: [span for span, _ in row] for rank, row in read_calls(trace, blob).items()}
 
 
 def read_calls(trace, blob):
-    """The same with the facts of each: its arguments, what it allocated by itself and in all."""
+    """Returns the spans of read_rows(), each with its facts: its arguments, and the memory that it allocated itself and
+    in all.
+    """
     rows, calls = {}, trace["lanes"]["calls"]
     for thread, depth, _, count, offset, length in calls["rows"]:
         numbers, at, row = varints(blob[offset : offset + length]), 0, []
@@ -177,7 +179,7 @@ def read_calls(trace, blob):
 
 
 def exported(path, folder):
-    """Start and end of each span and what it is, as the exported file has it."""
+    """Returns start, end and name of each span in the exported file."""
     output = folder / "t.json"
     Trace(str(path)).export(str(output), all_windows=True)
     document = json.loads(output.read_text())
@@ -261,7 +263,7 @@ def test_spans_that_overlap_lie_in_rows_of_their_own(tmp_path):
     assert found.count("first") == found.count("second") == 1
     (thread,) = data["info"]["traces"][0]["threads"]
     assert thread["depth"] == 1 + max(depth for _, depth in rows)
-    assert [names[span[2]][1] for span in rows[1, thread["depth"] - 1]] == ["first"]  # below all of the stack
+    assert [names[span[2]][1] for span in rows[1, thread["depth"] - 1]] == ["first"]  # below all rows of the stack
 
 
 def test_the_data_of_a_page_has_all_processes(tmp_path):
@@ -314,7 +316,7 @@ def test_html_writes_one_page_that_needs_nothing_else(path, tmp_path, monkeypatc
     data, _ = unpack(base64.b64decode(found[1]))
     assert data["info"]["traces"][0]["file"] == str(path)
     assert not re.search(r"""(src|href)\s*=\s*["'](?!data:|#)""", page) and "Content-Security-Policy" in page
-    assert os.listdir(path.parent) == [path.name]  # no index is left
+    assert os.listdir(path.parent) == [path.name]  # no index file stays
     assert view.main([str(path), "--html", str(output), "--force"]) == 0
 
 

@@ -1,4 +1,4 @@
-"""Devices in the viewer: lanes of their streams, pictures of these, and how the page shows them."""
+"""Devices in the viewer: lanes of their streams, pictures of the lanes, and how the page shows them."""
 
 import json
 import random
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.any_python
 GRID = '"grid": [4, 2, 1], "registers per thread": 32'
 MEMCPY = "Memcpy HtoD (Pageable -> Device)"
 MANY = 30_000
-DEEP = 40  # calls inside of each other
+DEEP = 40  # nested calls
 
 
 def write(folder):
-    """Two kernels and a copy on one stream, one beside them on another."""
+    """Writes two kernels and a copy on one stream, and a kernel on another stream at the same time."""
     work = Work()
     for depth in range(DEEP):
         work.span(h.PYTHON, f"level <b>{depth}</b>", 50 + depth, 950 - depth)
@@ -57,7 +57,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory):
-    """A stream that did very much, and one beside it that did a little."""
+    """A trace with one very busy stream and another that does little at the same time."""
     chance, work, at = random.Random(7), Work(), 100.0
     work.span(ANNOTATION, "step", 10, 900_000)
     for number in range(MANY):
@@ -263,7 +263,7 @@ def y_of_lane(page, lane, row=0):
 
 
 def at(us):
-    """The moment in the page, whose time begins with the recording."""
+    """Returns a moment in the page, whose time begins with the recording."""
     return ticks(us) - ticks(0)
 
 
@@ -275,7 +275,7 @@ def choose(page, lane, us):
 
 
 def titles(page, kind):
-    """What the gutter says of lanes when the pointer is on their names: the second lines."""
+    """Returns the second lines of the gutter's texts about lanes, shown while the pointer is on the lanes' names."""
     found = f"[...document.querySelectorAll('#gutter .{kind} button')].map(one => one.title.split('\\n')[1])"
     return page.eval(found)
 
@@ -333,7 +333,7 @@ def test_names_from_a_trace_are_text(page):
 
 
 def ink(page):
-    """How much is drawn above the spans."""
+    """Returns how much is drawn above the spans: the sum of all bytes of pixels."""
     page.mouse("mouseMoved", 400, 20)
     settle_devices(page)
     return page.eval(
@@ -344,7 +344,7 @@ def ink(page):
 
 def test_an_arrow_leads_from_the_call_to_the_kernel(page):
     show_all(page)
-    choose(page, 2, 3250)  # a kernel whose call is not known
+    choose(page, 2, 3250)  # a kernel whose launch is unknown
     y_of_lane(page, 1)
     assert page.eval("vestige.devices.arrows()") == []
     without = ink(page)
@@ -369,7 +369,7 @@ def test_a_search_goes_from_kernel_to_kernel(page):
     page.eval("vestige.search.go(false)")
     page.wait(f"vestige.view.span.start === {at(2000)}")
     page.eval("vestige.search.go(false)")
-    page.wait(f"vestige.view.span.start === {at(1000)}")  # from the beginning again
+    page.wait(f"vestige.view.span.start === {at(1000)}")  # starts again at the first kernel
     page.eval("document.getElementById('query').value = '', vestige.search.run(), vestige.escape()")
     settle_devices(page)
 

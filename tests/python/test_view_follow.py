@@ -1,4 +1,4 @@
-"""`vestige view --follow`: what is recorded while the viewer shows it, over HTTP and in a real browser."""
+"""`vestige view --follow`: the viewer shows a trace during its recording, over HTTP and in a real browser."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from viewing import Client, serving
 
 pytestmark = pytest.mark.any_python
 
-# Waits for a word and does what it says, again and again.
+# Reads words and performs the action that each names.
 PROGRAM = """\
 import subprocess, sys, threading, time
 import vestige
@@ -49,7 +49,7 @@ for word in sys.stdin:
     print("done", flush=True)
 leave.set()
 """
-PATIENCE = 240  # seconds: for machines that are busy
+PATIENCE = 240  # seconds: enough for busy machines
 
 
 class Program:
@@ -92,7 +92,7 @@ def following(path):
 
 
 def follow(client, follower):
-    """At once, however often it was asked before."""
+    """Follows immediately, even if the last request was recent."""
     follower._read_at = follower._looked_at = 0.0
     return client.get("follow")
 

@@ -1,4 +1,6 @@
-"""The viewer folds imports as reports do: every span of its pictures is compared with replay's, folded by hand."""
+"""The viewer folds imports as reports do: every span of its pictures is compared with replay's spans, folded in the
+test.
+"""
 
 import collections
 import subprocess
@@ -15,7 +17,7 @@ from vestige._core import View
 pytestmark = pytest.mark.any_python
 
 IMPORT, MACHINERY, BESIDE = 256, 512, 64
-IDS = 8  # behind the last id: what is known of an import, then the modules
+IDS = 8  # the first id of import states, behind the ids of functions; modules' ids follow
 WHAT = {"(extension module)": 2, "(built-in module)": 3, "(namespace package)": 4, "(failed)": 5, "(unknown module)": 6}
 PROGRAM = """\
 import asyncio, http.client, importlib, xml.dom.minidom
@@ -42,7 +44,7 @@ def recorded(tmp_path_factory):
 
 
 def names_of(path):
-    """What an id of a picture means."""
+    """Returns what an id of a picture stands for."""
     opened = Trace(str(path))
     functions = opened.functions()
     base = len(functions) - 1
@@ -59,7 +61,7 @@ def names_of(path):
 
 
 def folded(path):
-    """Depth, start and name of each span that is to be seen, by the table of spans."""
+    """Returns depth, start and name of each visible span, according to the table of spans."""
     with vestige.open(str(path)) as traces:
         spans = {row["span"]: row for row in rows_of(traces.span) if not row["flags"] & BESIDE}
     hidden = {0: 0, None: 0}
@@ -166,7 +168,9 @@ def test_an_import_that_goes_on_at_the_end_has_its_name(tmp_path):
 
 
 def test_an_import_of_which_nothing_inside_was_recorded_has_its_name(tmp_path):
-    """As --max-depth records it. One without a name is a call of the function: the module was there."""
+    """Like a trace recorded with --max-depth. An import without a name is a call of the function: the module was loaded
+    before.
+    """
     path = made(tmp_path, enter(1), enter(2), *escape(28, 6), leave(2), enter(2), leave(2), enter(2), *escape(28, 5))
     assert seen(path) == ["0 main", "1 import two", "1 _find_and_load", "1 import one"]
     name = names_of(path)
@@ -176,7 +180,7 @@ def test_an_import_of_which_nothing_inside_was_recorded_has_its_name(tmp_path):
 
 
 def test_an_import_longer_than_a_batch_keeps_its_name(tmp_path):
-    """Its code ran long before it ends, and many records of something else are between."""
+    """The module's code ran long before the import ends, with many other records between."""
     calls = [word for _ in range(30_000) for word in (enter(7, 1), leave(7, 1))]
     path = made(
         tmp_path,

@@ -59,7 +59,7 @@ thread.join()
 dies()
 """
 STRIP = 13
-LOST = "Lost"  # the exception that nobody catches; others follow when it is told
+LOST = "Lost"  # the exception that nobody catches; reporting it raises others
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def span(trace, name):
 # ---- the core ---------------------------------------------------------------------
 
 INSTANTS, EXCEPTIONS, NOT_CAUGHT = range(3)  # rows of a lane, see src/view/lanes_marks.c
-CAUGHT, LEFT = 1, 2  # what became of an exception
+CAUGHT, LEFT = 1, 2  # how an exception ended
 
 
 def lane_of(marks, thread):
@@ -243,7 +243,7 @@ def show_all(page):
 
 
 def strip_of(page, thread):
-    """The middle of the strip above the rows of a thread."""
+    """Returns the middle of the strip above the rows of a thread."""
     rows = "document.getElementById('rows').getBoundingClientRect().top - vestige.stage.rows.scrollTop"
     return page.eval(f"{rows} + vestige.timeline.thread(0, {thread}).top") + STRIP / 2
 
@@ -254,7 +254,7 @@ def colour(page, name):
 
 
 def moment(page, name):
-    """When the first mark of this name was."""
+    """Returns the time of the first mark with this name."""
     found = page.eval(
         f"""(() => {{ const ids = vestige.names.table(0).map((one, id) => one?.kind === 'instant' && one.name === {json.dumps(name)} ? id : 0);
         return vestige.source.next(0, ids.filter(Boolean), -1, false); }})()"""
@@ -281,7 +281,7 @@ def test_marks_lie_above_the_rows_of_their_thread(page):
 
 
 def counts_of(page):
-    """How many marks each rectangle of the main thread's strip stands for."""
+    """Returns how many marks each rectangle of the main thread's strip stands for."""
     return page.eval(
         "(() => { const counts = []; vestige.marks.each(vestige.timeline.thread(0, 1), "
         "(x, row, data, rect) => counts.push(data.count(rect))); return counts; })()"
@@ -311,7 +311,7 @@ def test_a_click_tells_of_an_exception(page):
     page.wait("document.getElementById('details').innerText.includes('Caught in')")
     shown = text(page, "#details")
     assert "app.py:33" in shown and "it left the outermost call" in shown and "dies" in shown
-    assert "raise Lost" in shown  # its line of source
+    assert "raise Lost" in shown  # the source line of the mark
     page.eval("document.querySelector('#details button[data-to=call]').click()")
     page.wait("document.getElementById('details').innerText.includes('Python function')")
     assert text(page, "#details").startswith("dies")
@@ -324,7 +324,7 @@ def test_a_click_on_many_lists_them(page):
     page.wait("document.querySelector('#details .marks') !== null")
     shown = text(page, "#details")
     assert "ValueError at app.py:11" in shown and "caught in tries" in shown
-    # An import of the program may have raised within the same pixels.
+    # An import of the program may have raised an exception within the same pixels.
     buttons = "[...document.querySelectorAll('#details button[data-to=mark]')]"
     page.eval(f"{buttons}.find((button) => button.innerText.includes('ValueError')).click()")
     page.wait("document.getElementById('details').innerText.includes('Raised in')")

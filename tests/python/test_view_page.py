@@ -1,4 +1,4 @@
-"""The viewer's page in a real browser: Chromium without a window, against a real server, and as one file."""
+"""The viewer's page in a real browser: Chromium without a window, with a real server, and as one file."""
 
 import functools
 import http.server
@@ -74,7 +74,7 @@ def opened(browser, server):
 @pytest.fixture
 def page(opened):
     """The trace as if just opened."""
-    opened.mouse("mouseMoved", 400, 20)  # away from the spans: what is told at the pointer would cover some
+    opened.mouse("mouseMoved", 400, 20)  # away from the spans, because the tip at the pointer would cover some
     opened.eval(
         """document.getElementById('query').value = ''; vestige.search.run(); vestige.view.selectRange(null);
         vestige.view.selectSpan(null); vestige.panel.close(); vestige.view.reset(); vestige.view.past = [];
@@ -99,7 +99,7 @@ def test_spans_are_where_their_times_say(page, place):
         assert close_to(picture.at(x1 - 4, y + 5), colour)
         if thread == 1:  # which slept before
             assert close_to(picture.at(x_of(page, span_of(place, "outer", -1)[0]) - 8, y + 5), (255, 255, 255))
-        # An annotation has its own colour, and a line above.
+        # An annotation has its own colour, and a line above it.
         y = y_of(page, thread, 2 + deeper)
         assert close_to(picture.at(x0 + 60, y + 5), fill_of(page, "phase"))
         assert close_to(picture.at(x0 + 60, y - 9), (0xA2, 0x1C, 0xAF))
@@ -123,14 +123,14 @@ def test_the_wheel_zooms_at_the_pointer_and_u_goes_back(page, place):
     before = page.eval("[vestige.view.from, vestige.view.to]")
     x = round(x_of(page, start))
     left, right, width = page.eval("[vestige.view.from, vestige.view.to, vestige.stage.width]")
-    start = left + (x - GUTTER) / width * (right - left)  # what is under that pixel
+    start = left + (x - GUTTER) / width * (right - left)  # the time at this pixel
     for _ in range(12):
         page.wheel(x, 300, -240)
     settle(page)
     left, right = page.eval("[vestige.view.from, vestige.view.to]")
     assert right - left < (before[1] - before[0]) / 100
-    assert abs(x_of(page, start) - x) < 2  # what was under the pointer still is
-    # Zoomed in a hundred times, the edge of the span is still where its time says.
+    assert abs(x_of(page, start) - x) < 2  # the time at the pointer stays there
+    # After zooming in a hundred times, the edge of the span is still at its time.
     edge = span_of(place, "busy", -1)[0]
     page.eval(f"vestige.view.pan({edge} - (vestige.view.from + vestige.view.to) / 2)")
     settle(page)
@@ -184,7 +184,7 @@ def test_many_short_calls_are_drawn_as_runs_that_count_them(page, place):
     )
     assert sum(count for *_, count in runs) == 3000
     assert len(runs) < 1000
-    # The widest: where the machine held up the program between two calls, there is none.
+    # The widest run: elsewhere, the pointer may hit a gap in which the machine delayed the program.
     start, end, _ = max(runs, key=lambda run: run[1] - run[0])
     page.mouse("mouseMoved", x_of(page, (start + end) / 2), y_of(page, thread, depth))
     page.wait("!document.getElementById('tip').hidden")
@@ -201,11 +201,11 @@ def test_a_tip_tells_the_length_of_a_span_that_is_only_partly_shown(page, place)
         assert length_in_tip(page) == pytest.approx(end - start, rel=0.01)
         assert page.eval("vestige.stage.hover.start") == pytest.approx(start, abs=2)
         page.mouse("mouseMoved", 400, 20)
-        page.eval("vestige.stage.whole = null")  # each part has to ask for itself
+        page.eval("vestige.stage.whole = null")  # each part must load its own code
 
 
 def under_pointer(page):
-    """The name in the box at the pointer, and the framed span."""
+    """Returns the name in the tip at the pointer, and the framed span."""
     settle(page)
     framed = page.eval("vestige.stage.hover && vestige.names.get(0, vestige.stage.hover.id).name")
     shown = page.eval("document.getElementById('tip').hidden ? null : document.querySelector('#tip b').textContent")
@@ -221,7 +221,7 @@ def test_the_tip_and_the_frame_are_about_what_moves_under_the_pointer(page, plac
     x = x_of(page, start + 0.2 * half)
     page.mouse("mouseMoved", x, y_of(page, 1, 3))
     assert under_pointer(page) == ("linger", "linger")
-    for _ in range(2):  # to the right, until the sleep before it is under the pointer
+    for _ in range(2):  # moves right, until the sleep before is under the pointer
         page.key("a")
     assert under_pointer(page) == (None, None)
     assert x_of(page, start) > x + 20
@@ -231,7 +231,7 @@ def test_the_tip_and_the_frame_are_about_what_moves_under_the_pointer(page, plac
     assert under_pointer(page) == (None, None)
     page.eval(shown)
     assert under_pointer(page) == ("linger", "linger")
-    # The rows move, too: a row further down is below the pointer then.
+    # The rows scroll, too: then a lower row is at the pointer.
     page.eval("document.getElementById('content').style.height = '5000px', vestige.stage.rows.scrollTop = 18")
     page.wait("vestige.stage.rows.scrollTop === 18")
     name, framed = under_pointer(page)
@@ -264,7 +264,7 @@ def test_search_marks_matches_and_goes_through_them(page, place):
     picture = page.screenshot()
     x = x_of(page, (start + end) / 2)
     assert close_to(picture.at(x, y_of(page, 1, 3) + 5), (0xFF, 0xD5, 0x4D))
-    assert not close_to(picture.at(x, y_of(page, 1, 2) + 5), fill_of(page, "phase"), 6)  # what does not match fades
+    assert not close_to(picture.at(x, y_of(page, 1, 2) + 5), fill_of(page, "phase"), 6)  # spans that do not match fade
     assert text(page, "#matches") == "2 here"
     found = []
     for _ in range(3):
@@ -298,7 +298,7 @@ def test_the_flame_graph_is_of_the_selected_range(page, place):
     assert text(page, "#flame-summary").startswith("linger app.py:16")
     colour = page.screenshot().at(box[0] + 300, box[1] + 4 * 20 + 15)
     assert close_to(colour, fill_of(page, "linger"))
-    # The tip is about what another range has under the pointer.
+    # The tip describes the span that the new range has at the pointer.
     assert page.eval("document.querySelector('#tip b').textContent") == "linger"
     start, end = span_of(place, "busy", -1)
     page.eval(f"vestige.view.selectRange({{ from: {start + 1000}, to: {end - 1000} }})")
@@ -317,7 +317,7 @@ def test_the_flame_graph_tells_the_share_of_what_a_search_matches(page):
     outer, root = page.eval(
         "(({root, canvas}) => [canvas.boxes.find(b => b.node.one?.name === 'outer').node.value, root.value])(vestige.flame)"
     )
-    assert share >= round(100 * outer / root, 1) - 0.1 and share <= 100  # tiny inside of outer counts once
+    assert share >= round(100 * outer / root, 1) - 0.1 and share <= 100  # calls of tiny inside outer count once
 
 
 def test_the_sandwich_shows_callers_and_callees(page, place):
@@ -332,7 +332,7 @@ def test_the_sandwich_shows_callers_and_callees(page, place):
     assert {name for row, name in rows if row == centre - 1} == {"outer"}
     assert {"linger", "busy", "fail"} <= {name for row, name in rows if row == centre + 1}
     assert calls_of(page, "tiny") == 6000
-    # From the details of a span, too, and a zoom in the flame graph stays while its range does.
+    # Also opens it from the details of a span. A zoom in the flame graph stays while the range stays.
     select(page, place, "linger")
     page.eval("document.querySelector('button[data-to=sandwich]').click()")
     page.wait("document.querySelector('#functions tr[aria-selected=true]')?.lastChild.textContent === 'linger'")
@@ -343,7 +343,7 @@ def test_the_sandwich_shows_callers_and_callees(page, place):
 
 
 def ground_of(page):
-    """Beneath the rows; lines of the grid may cross it anywhere."""
+    """Returns the background's colour below the rows, where lines of the grid may be."""
     picture = page.screenshot()
     return Counter(picture.at(x, 700) for x in range(1280, 1330)).most_common(1)[0][0]
 
@@ -364,7 +364,7 @@ def test_dark_and_light_are_followed_and_chosen(page):
 
 
 def test_text_on_every_span_can_be_read(page):
-    """A contrast of 4.5, in both themes and for all shades."""
+    """The contrast is at least 4.5, in both themes and for all shades."""
     least = page.eval(
         """(() => {
         const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -434,7 +434,7 @@ def test_lost_records_are_hatched_and_told(page, place):
     y, x0, x1 = y_of(page, 1, 4), x_of(page, start - 14e6), x_of(page, start - 6e6)
     inside = {picture.at(x, y) for x in range(int(x0), int(x1))}
     assert any(close_to(pixel, (255, 255, 255)) for pixel in inside)
-    assert any(pixel[0] > pixel[2] + 40 for pixel in inside)  # reddish lines on the ground
+    assert any(pixel[0] > pixel[2] + 40 for pixel in inside)  # reddish lines on the background
     page.mouse("mouseMoved", (x0 + x1) / 2, y)
     page.wait("!document.getElementById('tip').hidden")
     assert text(page, "#tip").startswith("12 345 records could not be kept")
@@ -442,7 +442,7 @@ def test_lost_records_are_hatched_and_told(page, place):
 
 
 def test_the_building_of_the_index_is_told(page):
-    """With a source that needs three looks; what was opened stays as it is."""
+    """The trace is ready at the third request. Opened parts stay open."""
     told = page.eval(
         """(async () => {
           const source = vestige.source, told = [];
@@ -473,10 +473,10 @@ def test_a_torn_file_and_several_processes(browser, place):
         page.wait("document.querySelectorAll('#functions tr[data-one]').length > 5")
         assert calls_of(page, "tiny") == 12000  # of both processes
         folded = page.eval("document.querySelector('.track.process button').click(); vestige.timeline.tracks.length")
-        assert folded == 1 + 5  # its header, and the other with two threads and two counters
+        assert folded == 1 + 5  # the folded header, and the other process with two threads and two counters
     finally:
         server.stop()
-    # What was fetched stays, and the page says that the server is gone.
+    # Fetched data stay, and the page says that the server is gone.
     page.eval("vestige.view.zoom(0.5, 1e6)")
     page.wait("document.querySelector('.banner.error') !== null")
     assert "server does not answer" in text(page, "#banners")
@@ -504,14 +504,14 @@ def test_the_token_leaves_the_address_and_the_page_can_be_loaded_again(browser, 
     page.wait(READY)
     bare = server.url.split("?")[0]
     assert page.eval("location.href") == bare
-    assert page.eval("history.length") == 2  # the empty page and this one: going back does not lead to the token
+    assert page.eval("history.length") == 2  # the empty page and this page: going back does not show the token
     assert page.eval("document.cookie") == ""
     page.eval("window.isOld = true")
     page.send("Page.reload")
     page.wait(f"!window.isOld && {READY}")
     assert page.eval("location.href") == bare
     page.close()
-    other = browser.open(bare)  # another tab, which was not given it
+    other = browser.open(bare)  # another tab, which has no token
     other.wait("document.getElementById('loading-what').textContent.includes('the token is missing')")
     other.close()
 
@@ -548,7 +548,7 @@ FOREIGN = """\
 
 
 def test_a_page_of_another_origin_gets_nothing_even_with_the_token(browser, server, place):
-    """A server of another port: to browsers a page of it is of the same site, and yet a stranger."""
+    """A page of a server on another port belongs to the same site for browsers, but must get no data."""
     (place.path / "foreign.html").write_text("<!doctype html><body>")
     foreign = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(place.path)))
     thread = threading.Thread(target=foreign.serve_forever, args=(0.02,))
@@ -562,7 +562,7 @@ def test_a_page_of_another_origin_gets_nothing_even_with_the_token(browser, serv
         foreign.shutdown()
         foreign.server_close()
         thread.join()
-    assert tried.pop("opaque") in ("", "refused")  # what there was to read
+    assert tried.pop("opaque") in ("", "refused")  # all that the page could read
     assert len(tried) == 6 and set(tried.values()) == {"refused"}
 
 
@@ -605,7 +605,7 @@ def test_a_button_folds_imports(browser, server, place):
     page.wait(READY)
     pressed = "document.getElementById('imports')?.getAttribute('aria-pressed')"
     drawn = "vestige.names.functions.some(one => one.name === 'import signal')"
-    assert page.eval(pressed) == "true" and page.eval(drawn)  # there is a name for it, whether or not it is drawn
+    assert page.eval(pressed) == "true" and page.eval(drawn)  # there is a name for the span, even if it is not drawn
     rows = page.eval("vestige.info.traces[0].threads[0].spans")
     for state, compare in (("false", int.__gt__), ("true", int.__eq__)):
         page.eval("document.getElementById('imports').click()")

@@ -1,4 +1,4 @@
-"""`vestige view`: what the server answers, and to whom."""
+"""`vestige view`: the server's answers, and who gets them."""
 
 import contextlib
 import errno
@@ -61,7 +61,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def events(path, tmp_path_factory):
-    """What the exported file says of spans."""
+    """Returns the spans of the exported file."""
     output = tmp_path_factory.mktemp("export") / "t.json"
     Trace(str(path)).export(str(output), all_windows=True)
     found = json.loads(output.read_text())["traceEvents"]
@@ -83,7 +83,7 @@ def client(server):
 
 @pytest.fixture
 def ids(client):
-    """By name, without place."""
+    """Returns the name without its place."""
     names = client.get("names")["names"]
     return {entry[1]: number for number, entry in enumerate(names) if entry is not None}
 
@@ -266,7 +266,7 @@ def no_room(traces, output, **options):
 
 
 def strip_name(data):
-    """A speedscope file tells its own path."""
+    """Removes the name, because a speedscope file contains its own path."""
     return b"\n".join(line for line in data.split(b"\n") if not line.startswith(b'"name"'))
 
 
@@ -562,7 +562,7 @@ MALFORMED = {
 
 
 def own(server):
-    """The headers of one who may ask."""
+    """Returns the headers of an authorised request."""
     return f"Host: 127.0.0.1:{server.port}\r\nX-Vestige-Token: {server.token}\r\n".encode()
 
 
@@ -586,7 +586,8 @@ def test_requests_that_are_a_little_wrong_all_get_an_answer(server, client):
             at = chance.randrange(len(request))
             request[at : at + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 3))
         got = raw(server, bytes(request), close=True)
-        assert got == b"" or b'"error":' in got or b'"total":' in got  # nothing: it said that more would come
+        # nothing: the request announced more bytes than came
+        assert got == b"" or b'"error":' in got or b'"total":' in got
     assert client.get("info")["ready"]
 
 
@@ -606,7 +607,7 @@ def test_many_requests_go_through_one_connection(server, path):
     assert client.error("/api/nothing")[0] == 404
     assert client.connection.sock is connection
     head = f"GET /api/info HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nX-Vestige-Token: {server.token}\r\n\r\n"
-    assert raw(server, head.encode() * 5, close=True).count(b"HTTP/1.1 200 OK") == 5  # sent without waiting
+    assert raw(server, head.encode() * 5, close=True).count(b"HTTP/1.1 200 OK") == 5  # sent without waiting for answers
 
 
 # ---- clients that misbehave
@@ -621,13 +622,13 @@ def wait_until(condition, seconds=20):
 
 @pytest.fixture
 def own_server(path, monkeypatch):
-    """One that this test alone talks to, and that has no patience."""
+    """A server for one test, with short timeouts."""
     monkeypatch.setattr(transport, "RECEIVE", 0.2)
     monkeypatch.setattr(transport, "SEND", 0.2)
     with serving(path) as server:
         yield server
         client = Client(server)
-        assert client.get("info")["ready"]  # whatever was done to it
+        assert client.get("info")["ready"]  # after any damaged request, the server still works
         client.connection.close()
         wait_until(lambda: not server._handlers)
 
@@ -670,7 +671,7 @@ def test_a_client_that_goes_away_ends_what_is_computed_for_it(own_server):
     head = f"Host: 127.0.0.1:{own_server.port}\r\nX-Vestige-Token: {own_server.token}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", own_server.port)) as connection:
         connection.sendall(f"GET /api/flame HTTP/1.1\r\n{head}".encode())
-        assert begun.wait(20) and not ended.wait(0.3)  # longer than a request may take to arrive, or to leave
+        assert begun.wait(20) and not ended.wait(0.3)  # longer than a request or an answer may take
     assert ended.wait(20)
 
 
@@ -707,7 +708,7 @@ def test_idle_connections_make_room_and_busy_ones_do_not(own_server, monkeypatch
         client.connection.close()
 
 
-HALVES = {  # of requests without the token
+HALVES = {  # incomplete requests without the token
     "nothing": b"",
     "a line": b"GET /api/info HT",
     "a head": b"GET /api/info HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept",
@@ -717,7 +718,7 @@ HALVES = {  # of requests without the token
 
 @pytest.mark.parametrize("half", HALVES)
 def test_the_owner_is_answered_whatever_strangers_begin(path, half):
-    """With the limits as they are: strangers come before the owner, between two of its requests, and stay."""
+    """With the real limits: strangers come before the owner and between the owner's requests, and stay connected."""
     import socket
 
     def strangers(count):
@@ -745,7 +746,7 @@ def test_the_owner_is_answered_whatever_strangers_begin(path, half):
 
 
 BODY = b"Content-Length: 8000000\r\n\r\n"
-# Those of whom nothing is read: no ticket, a foreign origin, no token, a body where none belongs.
+# Requests whose body the server does not read: no ticket, a foreign origin, no token, a body where none is allowed.
 REFUSED = {
     "no ticket": (404, b"POST /handover/x/t.json HTTP/1.1\r\n<host>" + BODY),
     "foreign ticket": (403, b"POST /handover/x/t.json HTTP/1.1\r\n<host>Origin: https://evil.example\r\n" + BODY),
@@ -762,7 +763,7 @@ def test_a_body_is_not_read_before_its_sender_may_ask(server, client, which):
     ticket = client.get("handover", to="speedscope")["url"].removeprefix(server.base)
     request = request.replace(b"<own>", own(server)).replace(b"<ticket>", ticket.encode())
     request = request.replace(b"<host>", f"Host: 127.0.0.1:{server.port}\r\n".encode())
-    got = raw(server, request)  # the body never comes: if it were waited for, the answer would be 408
+    got = raw(server, request)  # the body never comes: a server that waited for it would answer 408
     assert got.startswith(f"HTTP/1.1 {status} ".encode()), got
 
 
@@ -943,7 +944,7 @@ def test_a_torn_file_is_shown_up_to_where_it_ends(path, tmp_path):
 
 
 def test_imports_can_be_folded_and_shown_again(tmp_path):
-    """The rows, ids and names of a picture are those of the indexes that are built anew."""
+    """The rows, ids and names of a picture belong to the indexes that are being built again."""
     record(tmp_path / "t.vst", import_something)
     with serving(tmp_path / "t.vst") as served:
         client = Client(served)

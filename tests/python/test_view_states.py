@@ -1,4 +1,4 @@
-"""When threads ran, in the viewer: what the server answers, and how the page draws it."""
+"""When threads ran, in the viewer: the server's answers, and how the page draws them."""
 
 import struct
 
@@ -47,7 +47,7 @@ thread.join()
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A thread that sleeps, and waits while another one does not let the GIL go."""
+    """A thread that sleeps, and then waits while another thread does not release the GIL."""
     workplace = Workplace(tmp_path_factory.mktemp("states"))
     workplace.write("app.py", PROGRAM)
     assert workplace.trace("--sched", "app.py").returncode == 0
@@ -60,7 +60,7 @@ def trace(place):
 
 
 def where(trace, name):
-    """Start and end of the only span of this name."""
+    """Returns start and end of the only span with this name."""
     ((start, end),) = trace.spans(name)
     return start, end
 
@@ -78,9 +78,9 @@ def test_pictures_show_when_a_thread_was_off_the_processor(trace):
     states = Lanes(trace, "states")
     lane = lane_of(states, 1)
     sums = states.busy(lane, start, end)
-    assert 50_000_000 < sums[WAITS] + sums[PREEMPTED] <= end - start  # it slept for 60 ms
+    assert 50_000_000 < sums[WAITS] + sums[PREEMPTED] <= end - start  # the thread slept for 60 ms
     data = bytearray(states.draw(start, end, PIXELS, [lane]))
-    struct.pack_into("<qq", data, 16, 0, end - start)  # a float does not hold times of the wall clock
+    struct.pack_into("<qq", data, 16, 0, end - start)  # a float cannot hold wall-clock times exactly
     rects = read_window(data)
     for row, ns in enumerate(sums):
         drawn = sum((rect.end - rect.start) * rect.busy for rect in rects if rect.depth == row)
@@ -124,7 +124,7 @@ def page(place, tmp_path_factory, request):
 
 
 def at(page, trace, name, thread, share=0.5):
-    """A place in the middle of a span: x and y on the page."""
+    """Returns a place in the middle of a span: x and y on the page."""
     start, end = where(trace, name)
     base = int(page.eval("vestige.info.start_ns"))
     time_ns = start + (end - start) * share - base
@@ -155,7 +155,7 @@ def test_waits_for_the_gil_are_hatched(page, trace):
     x, y = (left + right) / 2, y_of(page, 1, 0)
     picture = page.screenshot()
     seen = {picture.at(x + step, y + 5) for step in range(-7, 8)}
-    assert len(seen) > 1, seen  # lines, and what is between them
+    assert len(seen) > 1, seen  # colours of lines, and of the space between
 
 
 def test_details_list_running_and_waiting(page, trace):

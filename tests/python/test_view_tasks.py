@@ -1,4 +1,4 @@
-"""Tasks of asyncio in the viewer: their lanes, pictures of these, and how the page shows them."""
+"""Tasks of asyncio in the viewer: their lanes, pictures of the lanes, and how the page shows them."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from view_page import WAYS, close_to, fill_of, length_in_tip, settle, shown, tex
 from viewing import Client, read_window, serving
 
 pytestmark = pytest.mark.any_python
-AWAITS, MANY = 1 << 4, 7 << 5  # of a rectangle's flags
+AWAITS, MANY = 1 << 4, 7 << 5  # bits of a rectangle's flags
 GOES_ON, ENDED, NOTHING = -2, -1, 0
 MANY_TASKS = 3000
 PROGRAM = """\
@@ -102,7 +102,7 @@ def random_program(tmp_path_factory):
     return Trace(str(path))
 
 
-IS_WAIT, IS_FIRST, HAD_TURN, IS_WOKEN = 1, 2, 4, 16  # of an item's state, see src/view/lanes_tasks.c
+IS_WAIT, IS_FIRST, HAD_TURN, IS_WOKEN = 1, 2, 4, 16  # an item's states, see src/view/lanes_tasks.c
 
 
 def groups_of(lanes):
@@ -110,7 +110,7 @@ def groups_of(lanes):
 
 
 def lanes_by_number(lanes, read):
-    """The lane of each task, found by what is known of it."""
+    """Returns the lane of each task, found by its properties."""
     known = {(task[3], task[4], task[5]): task[0] for task in read["tasks"]}
     found = {}
     for group in groups_of(lanes):
@@ -172,7 +172,7 @@ def test_groups_add_up_their_tasks(random_program):
     assert found.keys() == wanted.keys()
     for key, rows in wanted.items():
         count, steps, start, end, running, awaiting = zip(*rows)
-        # A step of several calls is several here.
+        # A step of several calls counts once for each call here.
         assert found[key][0] == sum(count) and found[key][1] >= sum(steps)
         assert found[key][2:] == (min(start), max(end), sum(running), sum(awaiting))
 
@@ -182,10 +182,10 @@ def test_a_picture_has_steps_and_waits_where_they_were(random_program):
     lane_of = lanes_by_number(lanes, read)
     task = max(read["tasks"], key=lambda each: each[6])
     own = [step for step in read["steps"] if step[0] == task[0]]
-    for first, last in zip(own, own[4:]):  # zoomed in, so that nothing is merged
+    for first, last in zip(own, own[4:]):  # zoomed in, so that no items are merged
         start, end = first[2] - 10, last[3] + 10
         data = bytearray(lanes.draw(start, end, 60_000, [lane_of[task[0]]]))
-        struct.pack_into("<qq", data, 16, 0, end - start)  # a float does not hold times of the wall clock
+        struct.pack_into("<qq", data, 16, 0, end - start)  # a float cannot hold wall-clock times exactly
         rects, unit = read_window(data), (end - start) / 1000
         drawn = [(rect.start, rect.end) for rect in rects if not rect.flags & AWAITS]
         for step in own:
@@ -311,7 +311,7 @@ def test_bad_questions_get_a_line(place):
 
 def test_the_index_knows_whether_there_are_tasks(place, many_tasks):
     for name, known in (("t.vst", True), ("plain.vst", False)):
-        for built in (True, False):  # when it is built, and when it is found
+        for built in (True, False):  # once with an index that is built, once with one that exists
             info = View(str(place.path / name), index=str(place.path / f"{name}.index")).info()
             assert (info["has_tasks"], info["built"]) == (known, built)
 
@@ -339,7 +339,7 @@ def group(page, name):
 
 
 def show(page, name):
-    """The lanes of a coroutine function in sight, and all of their time."""
+    """Scrolls to the lanes of a coroutine function, and shows their whole time."""
     found = group(page, name)
     lane = found["first"] if found["tasks"] == 1 else found["lane"]
     page.eval(f"vestige.stage.rows.scrollTop = vestige.timeline.lane(0, {lane}).top - 100")
@@ -400,7 +400,7 @@ def test_lanes_are_in_sight_beneath_a_deep_thread(page):
     assert thread["rows"] > 60 and more["left"] == 0 and lane["top"] > 1080
     page.eval("vestige.timeline.toggle('m0:1'), vestige.stage.arranged()")
     assert tracks_of(page)[1]["rows"] == 16
-    # A call further down is shown where it is.
+    # A call further down is shown at its place.
     page.eval("vestige.goTo(0, 1, 50, 0, 1, 0)")
     assert tracks_of(page)[1]["rows"] > 60
     page.eval("vestige.timeline.toggle('m0:1'), vestige.stage.arranged()")
@@ -441,7 +441,7 @@ def test_details_say_what_is_awaited_and_who_woke_it(page):
     page.wait("document.getElementById('details').innerText.includes('woken by')")
     shown = text(page, "#details")
     assert "get <b>0</b>: awaiting queue" in shown and "wait of a task" in shown
-    assert "put: " in shown  # the step in which it was woken
+    assert "put: " in shown  # the step that woke the task
     page.eval("document.querySelector('#details button[data-to=waker]').click()")
     page.wait("document.getElementById('details').innerText.includes('step of a task')")
     assert text(page, "#details").startswith("put: putter")

@@ -1,5 +1,6 @@
-"""Pages that `vestige view --html` writes: what they answer about marks, tasks and running times is what the server
-would, and however much of it there is, they stay small."""
+"""Pages that `vestige view --html` writes: their answers about marks, tasks and running times equal the server's, and
+pages of long recordings stay small.
+"""
 
 import json
 
@@ -82,7 +83,7 @@ def written(browser, place, name="page.html"):
 
 @pytest.fixture(scope="module")
 def both(browser, place):
-    """The written page, and a server of the same trace."""
+    """Opens the written page, and a server of the same trace."""
     assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "page.html"), "--all"]) == 0
     page = written(browser, place)
     with serving(place.path / "t.vst") as server:
@@ -98,7 +99,9 @@ def ask(page, call):
 
 
 def picture(page, client, wish):
-    """What the page and the server draw of the same lanes: [(lane, row, start, end, id, count)], in parts of the window."""
+    """Returns what the page and the server draw for each lane: [(lane, row, start, end, id, count)], in parts of the
+    window.
+    """
     told = page.eval(f"vestige.source.laneWindow({json.dumps(wish)}).then(buffer => [...new Uint8Array(buffer)])")
     query = f"kind={wish['kind']}&from={wish['from']}&to={wish['to']}&pixels={wish['pixels']}"
     asked = ",".join(map(str, wish["threads"]))
@@ -170,7 +173,7 @@ def test_flame_graphs_of_a_range_are_those_of_the_server(both):
 
 
 def tree_of(rows):
-    """By path of ids: calls, own and total time, bytes."""
+    """Returns, by path of ids: calls, own and total time, bytes."""
     paths, tree = [], {}
     for parent, number, *values in zip(*(rows[name] for name in COLUMNS), strict=True):
         paths.append((*(paths[parent] if parent >= 0 else ()), number))

@@ -1,4 +1,4 @@
-"""Calls that only wait: what they are on this Python, and reports with and without them."""
+"""Calls that only wait: which functions these are on this Python, and reports with and without them."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def spin(count=2000):
 
 
 def every_wait():
-    """What waits, and things whose names are near."""
+    """Calls every waiting function, and functions with similar names."""
     lock, pipe, mine = threading.Lock(), os.pipe(), socket.socketpair()
     lock.acquire(timeout=SHORT)
     lock.acquire(timeout=SHORT)
@@ -204,7 +204,7 @@ def test_a_library_that_takes_most_of_the_time_is_shown_where_its_time_goes_sepa
     tree = [line.split("%  ")[1] for line in lines if re.match(r" *[\d.]+ \w+ +\d+%  ", line)]
     shown = [re.sub(r"^[│├└─ ]*", "", line).partition("  [")[0] for line in tree]
     names = [name.rpartition(": ")[2] for name in shown]
-    # On a busy machine any of the naps may be the longest.
+    # On a busy machine, any of the three naps may be the longest.
     assert names[names.index("run") + 1] in ("first", "second", "mine")
     assert names[names.index("first") + 1] == "<built-in function sleep>"
     assert {"second", "mine"} <= set(names)
@@ -216,7 +216,7 @@ def rests(seconds):
 
 
 def test_waits_that_go_on_last_until_the_stop(tmp_path):
-    for seconds in (0.02, 0.5, 10):  # until the threads wait, on a busy machine
+    for seconds in (0.02, 0.5, 10):  # until the threads wait, even on a busy machine
         lock, (end, other) = threading.Lock(), os.pipe()
         lock.acquire()
         targets = {"locked": lock.acquire, "reads": lambda end=end: os.read(end, 1)}

@@ -1,4 +1,4 @@
-"""scripts/lint/check_words.py: which comments it takes for hard to read, and which rulers for broken."""
+"""scripts/lint/check_words.py: which comments it reports as hard to read, and which rulers as broken."""
 
 import sys
 from pathlib import Path

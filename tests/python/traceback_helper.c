@@ -1,6 +1,6 @@
-/* For test_traceback_native.py: C functions that call Python, take tracebacks
- * with the GIL and without, drop them under a lock, inside of signal handlers
- * and after the interpreter's end. */
+/* For test_traceback_native.py: C functions that call Python, that capture
+ * tracebacks with the GIL and without, and that drop tracebacks under a lock,
+ * in signal handlers and after the interpreter's end. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -29,7 +29,7 @@ __attribute__((noinline)) PyObject *helper_first(PyObject *m,
                                                  PyObject *callable)
 {
     PyObject *result = PyObject_CallNoArgs(callable);
-    __asm__ volatile("" ::: "memory"); /* no tail call */
+    __asm__ volatile("" ::: "memory"); /* prevents a tail call */
     return result;
 }
 
@@ -64,7 +64,8 @@ static void *capture_thread(void *result)
     return NULL;
 }
 
-/* Holds the GIL all the time: a thread that Python does not know needs none. */
+/* Holds the GIL all the time: the thread, which Python does not know, needs no
+ * GIL. */
 static PyObject *capture_in_c_thread(PyObject *m, PyObject *none)
 {
     vst_traceback *traceback = NULL;
@@ -119,7 +120,7 @@ static PyObject *deadlock(PyObject *m, PyObject *rounds)
 
     atomic_store(&is_over, false);
     pthread_create(&thread, NULL, drop_under_lock, &released);
-    /* At least so many, and until the other thread had its turn. */
+    /* At least this many, and until the other thread has run. */
     for (long i = 0; i < count || atomic_load(&released) == 0; i++) {
         vst_traceback *own = api->traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
         pthread_mutex_lock(&device); /* with the GIL */
@@ -162,8 +163,8 @@ static atomic_bool is_exiting;
 static atomic_long taken;
 static pthread_t late;
 
-/* Called by Python in a thread that threading does not wait for, and never
- * returns to it. */
+/* Called by Python in a thread that threading does not join. Never returns to
+ * Python. */
 static PyObject *capture_until_exit(PyObject *m, PyObject *none)
 {
     late = pthread_self();

@@ -1,4 +1,4 @@
-"""Trace files made to measure for tests: recorded here, then told to be of another process, machine or time."""
+"""Trace files for tests: recorded here, and changed to come from another process, machine or time."""
 
 import json
 import os
@@ -11,7 +11,9 @@ REALTIME, TRACE_ID, PID, CHECKSUM = 48, 56, 72, 76  # offsets in the file header
 
 
 def record(path, work=None, **metadata):
-    """Records a call of work() with metadata of that kind: names have _ for . and values are not yet JSON."""
+    """Records a call of work() with these metadata: vestige_x in a name stands for vestige.x, and values are converted
+    to JSON.
+    """
     prof = profile(output=str(path), overwrite=True)
     for name, value in metadata.items():
         prof._set_metadata(name.replace("vestige_", "vestige."), json.dumps(value))
@@ -21,7 +23,7 @@ def record(path, work=None, **metadata):
 
 
 def record_alone(path, work):
-    """As record(), in a process without the threads that other tests may have left here."""
+    """Like record(), in a process without threads of other tests."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -39,7 +41,7 @@ def nothing():
 
 
 def steps(count, name="step"):
-    """Work that has so many annotations."""
+    """Returns a function with this many annotations."""
 
     def work():
         for _ in range(count):
@@ -50,7 +52,7 @@ def steps(count, name="step"):
 
 
 def patch(path, *, shift_ns=0, pid=None, trace_id=None):
-    """As if another process, or a clock that is wrong by so much, had recorded it."""
+    """Changes the file as if another process, or a clock with this error, had recorded it."""
     data = bytearray(path.read_bytes())
     (realtime,) = struct.unpack_from("q", data, REALTIME)
     struct.pack_into("q", data, REALTIME, realtime + shift_ns)
@@ -68,7 +70,7 @@ def trace_id(path):
 
 
 def family(folder, *pids, name="t"):
-    """A root and its children, each forked by the root: their paths."""
+    """Makes a root and its children, each forked by the root; returns their paths."""
     root = patch(record(folder / f"{name}.vst"), pid=1000)
     paths = [root]
     for pid in pids:

@@ -1,12 +1,12 @@
-"""What a recording says, as text that a person can read: the calls of a thread, indented by depth.
+"""Prints a recording as readable text: the calls of a thread, indented by depth.
 
     outer
       inner (raised)
       <list.append>
 
-A Python function has its own name, a C function is in angle brackets, and behind them stands how the call began or
-ended if that was not by an ordinary call and return. Everything is read from an exported Chrome trace, which is checked
-first (assert_nests): what tests see is what Perfetto would see.
+A Python function has its own name, a C function is in angle brackets. Behind the name stand marks if the call did not
+begin by an ordinary call or did not end by an ordinary return. The calls are read from an exported Chrome trace, which
+is checked first (assert_nests), so tests see what Perfetto shows.
 """
 
 import gc
@@ -21,7 +21,7 @@ from vestige import profile
 PROGRAM = "python_function"
 GC_NAME = "Python GC"
 
-# Members of an event's args, and how they read in a tree.
+# Members of an event's args, and the marks that show them in a tree.
 MARKS = {
     "open at start": "open at start",
     "open at end": "open at stop",
@@ -36,7 +36,9 @@ MARKS = {
 
 
 def record(function, *args, **options):
-    """Runs function under a profile and returns the trace. The collector waits, for nobody knows when it would run."""
+    """Runs the function under a profile and returns the trace. The collector is off, because nobody knows when it would
+    run.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -49,7 +51,7 @@ def record(function, *args, **options):
 
 
 def load(prof, folder=None):
-    """The trace of a stopped profile, checked."""
+    """Returns the trace of a stopped profile, after checking the trace."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -61,14 +63,14 @@ def load(prof, folder=None):
 
 
 def read(path):
-    """Strictly valid JSON; members are only compared in a small file, for that takes time."""
+    """Parses strictly valid JSON; checks for repeated members only in small files, because the check takes time."""
     data = Path(path).read_bytes().decode("utf-8")
     hook = _unique_members if len(data) < 4_000_000 else None
     return json.loads(data, parse_constant=_refuse_constant, object_pairs_hook=hook)
 
 
 def _refuse_constant(text):
-    raise AssertionError(f"{text} is no JSON")
+    raise AssertionError(f"{text} is not JSON")
 
 
 def _unique_members(pairs):
@@ -78,17 +80,17 @@ def _unique_members(pairs):
 
 
 def tree(function, *args, **options):
-    """The calls that function makes, itself included, in the thread that calls it."""
+    """Returns the calls of a function, itself included, in the thread that calls the function."""
     return calls_of(record(function, *args, **options))
 
 
 def expected(text):
-    """A golden tree as it stands in a test, indented."""
+    """Removes the indentation of a golden tree in a test."""
     return textwrap.dedent(text).strip("\n")
 
 
 def by_version(**trees):
-    """The golden tree of this Python: by_version(v311=…, v312=…), each from that version on."""
+    """Returns the golden tree of this Python: in by_version(v311=…, v312=…), each tree is valid from its version on."""
     fitting = [name for name in sorted(trees) if (3, int(name[2:])) <= sys.version_info[:2]]
     return expected(trees[fitting[-1]])
 
@@ -97,7 +99,7 @@ def by_version(**trees):
 
 
 class Span:
-    """An X event in its place in the tree of its thread."""
+    """An X event as a node of its thread's tree."""
 
     __slots__ = ("event", "name", "args", "start", "end", "children", "parent")
 
@@ -143,17 +145,19 @@ def short(name):
 
 
 def _ns(microseconds):
-    """Exact: times are given to the nanosecond, and a float holds as many for a hundred days."""
+    """Exact: times have a resolution of a nanosecond, and a float is exact for a hundred days of nanoseconds."""
     return round(microseconds * 1000)
 
 
 def calls(trace):
-    """The X events of the program's calls."""
+    """Returns the X events of the program's calls."""
     return [event for event in trace["traceEvents"] if event["ph"] == "X" and event.get("cat") == PROGRAM]
 
 
 def names(trace):
-    """How often each call occurs, by short name, beginning with those that began while recording."""
+    """Counts the calls by short name, in the order in which the names first occur among calls that began during the
+    recording.
+    """
     counts = {}
     for event in calls(trace):
         args = event.get("args", {})
@@ -163,7 +167,7 @@ def names(trace):
 
 
 def threads(trace):
-    """{thread name: [root spans]}; threads of one name share an entry."""
+    """Returns {thread name: [root spans]}; threads with equal names share an entry."""
     named = _thread_names(trace)
     tracks = {}
     for event in calls(trace):
@@ -183,7 +187,7 @@ def _thread_names(trace):
 
 
 def _nest(spans):
-    """Roots in the order of time, children below their parents."""
+    """Returns the roots in order of time, with children below their parents."""
     spans.sort(key=lambda span: (span.start, -span.end))
     roots, stack = [], []
     for span in spans:
@@ -199,7 +203,7 @@ def _nest(spans):
 
 
 def _encloses(outer, inner):
-    """Decides for spans without a duration at the end of another."""
+    """Decides which span contains which, if a span without a duration lies at the end of another."""
     parent = inner.args.get("Python parent id")
     return parent is not None and parent == outer.args.get("Python id")
 
@@ -209,12 +213,12 @@ def text(roots):
 
 
 def calls_of(trace, thread=None):
-    """The tree of a thread (the one that recorded) without the calls that were open when recording began."""
+    """Returns the tree of a thread (the recording thread) without the calls that were open when recording began."""
     return text(spans_of(trace, thread))
 
 
 def spans_of(trace, thread=None):
-    """Roots of what began while recording, in one thread."""
+    """Returns the roots of one thread that began during the recording."""
     found = threads(trace)
     roots = found[thread if thread is not None else recording_thread(trace)] if found else []
     return list(_without_open(roots))
@@ -229,7 +233,7 @@ def _without_open(roots):
 
 
 def recording_thread(trace):
-    """The thread in which record() was open at the start, else the main one."""
+    """Returns the thread in which record() was open at the start, or else the main thread."""
     named = _thread_names(trace)
     for event in calls(trace):
         if event["name"].endswith(f"tree.py({record.__code__.co_firstlineno}): record"):
@@ -241,7 +245,7 @@ def recording_thread(trace):
 
 
 def assert_nests(trace):
-    """On every track X events nest perfectly, and none lasts a negative time."""
+    """Checks that on every track X events nest perfectly, and that no duration is negative."""
     tracks = {}
     for event in trace["traceEvents"]:
         if event["ph"] == "X":

@@ -1,5 +1,5 @@
-/* C functions of every kind, for test_turbo_natives.py: all conventions of
- * calling, tables that may not be written, definitions on the heap. */
+/* C functions of every kind, for test_turbo_natives.py: all calling
+ * conventions, read-only tables, and definitions on the heap. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static PyObject *fails(PyObject *self, PyObject *unused)
     return NULL;
 }
 
-/* Calls what it was given, as C does. */
+/* Calls its argument from C. */
 static PyObject *calls(PyObject *self, PyObject *callable)
 {
     (void)self;
@@ -125,12 +125,12 @@ static void release(PyObject *capsule)
     PyMethodDef *definition = PyCapsule_GetPointer(capsule, NULL);
 
     free((char *)definition->ml_name);
-    memset(definition, 0xdd,
-           sizeof *definition); /* whoever reads it now falls */
+    memset(definition, 0xdd, sizeof *definition); /* a reader of the freed
+                                                   * definition crashes now */
     free(definition);
 }
 
-/* As pybind11 does it: the function holds a capsule, which frees it. */
+/* Like pybind11: the function holds a capsule, which frees the definition. */
 static PyObject *make(PyObject *self, PyObject *name)
 {
     const char *text = PyUnicode_AsUTF8(name);
@@ -147,7 +147,7 @@ static PyObject *make(PyObject *self, PyObject *name)
     return function;
 }
 
-/* What somebody who keeps the pointer has. */
+/* Returns the function's C pointer, for tests that keep it. */
 static PyObject *pointer(PyObject *self, PyObject *function)
 {
     (void)self;

@@ -1,4 +1,4 @@
-"""Which engines record on this Python: a debug build has one that does not."""
+"""The engines that record on this Python; a debug build has an engine that does not."""
 
 from vestige import _core
 

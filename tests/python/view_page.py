@@ -1,4 +1,4 @@
-"""What the tests of the viewer's page look with: the program they show, a server for its traces, places on the page."""
+"""Helpers of the tests of the viewer's page: the program that they show, a server for its traces, places on the page."""
 
 import json
 import re
@@ -58,7 +58,7 @@ READY = "document.getElementById('loading').hidden && vestige.windows.settled &&
 
 
 class Served:
-    """`vestige view`, until it is stopped."""
+    """A running `vestige view`."""
 
     def __init__(self, folder, *files):
         command = [COMMAND, "view", *files, "--no-browser"]
@@ -78,7 +78,7 @@ class Served:
 
 
 class Written:
-    """A page that `vestige view --html` wrote, in place of a server."""
+    """A page written by `vestige view --html`, with the interface of Served."""
 
     def __init__(self, folder, *files):
         page = folder / "page.html"
@@ -90,11 +90,11 @@ class Written:
         pass
 
 
-WAYS = {"served": Served, "written": Written}  # both must show the same
+WAYS = {"served": Served, "written": Written}  # both must show equal pages
 
 
 def span_of(place, name, which=0):
-    """Start and end of a span, as the trace itself tells them; relative to its first record."""
+    """Returns start and end of a span according to the trace, relative to its first record."""
     from vestige._core import Trace, View
 
     trace = Trace(str(place.path / "t.vst"))
@@ -104,13 +104,13 @@ def span_of(place, name, which=0):
 
 
 def x_of(page, ns):
-    """Where a moment is on the page."""
+    """Returns the x of a moment on the page."""
     left, right, width = page.eval("[vestige.view.from, vestige.view.to, vestige.stage.width]")
     return GUTTER + (ns - left) / (right - left) * width
 
 
 def y_of(page, thread, depth, trace=0):
-    """The middle of a row, from the top of the page."""
+    """Returns the y of the middle of a row, from the top of the page."""
     top = page.eval(
         f"document.getElementById('rows').getBoundingClientRect().top + vestige.timeline.thread({trace}, {thread}).top"
         " - vestige.stage.rows.scrollTop"
@@ -123,7 +123,7 @@ def thread_named(page, name):
 
 
 def fill_of(page, name):
-    """The colour that spans of a function must have."""
+    """Returns the colour of spans of a function."""
     packed = page.eval(
         "(() => { const one = vestige.names.functions.find(one => one.name === "
         f"{json.dumps(name)}); return vestige.theme.palette.fill(one.family, one.shade); }})()"
@@ -132,12 +132,12 @@ def fill_of(page, name):
 
 
 def close_to(pixel, colour, most=12):
-    """But for the faint lines of the ruler, which lie over spans."""
+    """Returns whether a colour is this colour; faint lines of the ruler may lie over spans."""
     return all(abs(a - b) <= most for a, b in zip(pixel, colour, strict=True))
 
 
 def settle(page):
-    """Until all is fetched, drawn, and on the screen."""
+    """Waits until all data are fetched and the page is drawn."""
     page.wait("vestige.windows.settled && vestige.stage.pending === null")
     page.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
@@ -147,14 +147,14 @@ def text(page, selector):
 
 
 def length_in_tip(page):
-    """The length that the box at the pointer tells, in ns, once that is the whole span's; 0: there is no such box."""
+    """Returns the duration in the tip at the pointer, in ns, once the tip is about the whole span; 0: there is no tip."""
     page.wait("!document.getElementById('tip').innerText.includes('at least')")
     found = re.search(r"^([\d.]+) (ns|µs|ms|s)\b", text(page, "#tip"), re.MULTILINE)
     return float(found[1]) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[found[2]] if found else 0
 
 
 def calls_of(page, name):
-    """How often a function was called, in the table of the sandwich."""
+    """Returns how often a function was called, from the sandwich table."""
     row = f".find(row => row.lastChild.textContent === {json.dumps(name)})"
     return int(
         re.sub(
@@ -175,7 +175,9 @@ def select(page, place, name):
 
 @contextmanager
 def shown(way, folder, profile, ready):
-    """The page of t.vst in a folder, when an expression of the page is true. The page must make no error."""
+    """Opens the page of t.vst in a folder, and waits until an expression of the page is true. The page must have no
+    errors.
+    """
     if not BROWSER:
         pytest.skip("no Chromium is installed (Debian's package chromium)")
     browser = Browser(profile)

@@ -1,4 +1,4 @@
-"""What tests of the viewer share: a server in this process, and clients for it, well-behaved and not."""
+"""Shared by tests of the viewer: a server in this process, and clients that behave well or badly."""
 
 import contextlib
 import http.client
@@ -19,7 +19,7 @@ Rect = namedtuple("Rect", "thread depth start end id flags busy count")
 
 
 class Client:
-    """Asks as the page does, over one connection."""
+    """Sends requests like the page, over one connection."""
 
     def __init__(self, server):
         self.server = server
@@ -35,7 +35,7 @@ class Client:
         return Got(response.status, dict(response.getheaders()), response.read())
 
     def get(self, call, **fields):
-        """JSON of an answer that must be there."""
+        """Returns the JSON of an answer; the request must succeed."""
         got = self.ask(f"/api/{call}?" + "&".join(f"{name.strip('_')}={value}" for name, value in fields.items()))
         assert got.status == 200, got.body
         return json.loads(got.body)
@@ -46,20 +46,20 @@ class Client:
         return json.loads(got.body)
 
     def window(self, start, end, pixels=1000, **fields):
-        """The rectangles, with times in nanoseconds."""
+        """Returns the rectangles, with times in nanoseconds."""
         more = "".join(f"&{name}={value}" for name, value in fields.items())
         got = self.ask(f"/api/window?from={start}&to={end}&pixels={pixels}{more}")
         assert got.status == 200, got.body
         return read_window(got.body)
 
     def error(self, path, method="GET", body=None, **headers):
-        """Status and the line of one that is refused."""
+        """Returns the status and the message of a refused request."""
         got = self.ask(path, method, body, **headers)
         return got.status, json.loads(got.body)["error"]
 
 
 def name_alone(name):
-    """Without what tells it apart: `<lambda>` of `<lambda> app.py:12`."""
+    """Removes the part that tells functions apart: `<lambda> app.py:12` becomes `<lambda>`."""
     alone = name.partition("> ")[0] + ">"
     return (
         alone
@@ -84,7 +84,7 @@ def read_window(data):
 
 @contextlib.contextmanager
 def serving(*paths, build=True, keep=False, pages=None, follower=None):
-    """A server for traces, without `build` before there is an index; also for Traces that are made already."""
+    """Starts a server for traces (paths or Traces). With `build`, builds the indexes first."""
     traces = paths[0]
     if not isinstance(traces, Traces):
         traces = Traces(find_traces([str(path) for path in paths]).sources, keep=keep)
@@ -106,7 +106,7 @@ def serving(*paths, build=True, keep=False, pages=None, follower=None):
 
 
 def raw(server, data, *, close=False):
-    """Sends bytes as they are, and returns all that comes back until the server closes."""
+    """Sends raw bytes, and returns everything that comes back until the server closes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         with contextlib.suppress(OSError):
             connection.sendall(data)

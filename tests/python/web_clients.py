@@ -1,4 +1,4 @@
-"""Servers in a few lines, for tests of middleware: each gives one request to an application and returns the response."""
+"""Small servers for tests of middleware: each passes one request to an application and returns the response."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ SECRET = "a secret of the tests"
 
 
 def wsgi(app, path="/", method="GET", query="", **environ):
-    """As servers do: status, headers and body, all from one function."""
+    """Like a WSGI server: returns status, headers and body together."""
     seen = {}
 
     def start_response(status, headers, exc_info=None):
@@ -41,7 +41,7 @@ def wsgi(app, path="/", method="GET", query="", **environ):
 
 
 async def asgi(app, path="/", method="GET", query=b"", headers=(), kind="http", **scope):
-    """The messages that the application sent."""
+    """Returns the messages that the application sent."""
     sent = []
     waiting = [{"type": "http.request", "body": b"", "more_body": False}]
     if kind == "websocket":
@@ -49,7 +49,7 @@ async def asgi(app, path="/", method="GET", query=b"", headers=(), kind="http", 
 
     async def receive():
         if not waiting:
-            await asyncio.Event().wait()  # the client stays
+            await asyncio.Event().wait()  # the client stays connected
         return waiting.pop(0)
 
     async def send(message):
@@ -78,7 +78,9 @@ async def asgi(app, path="/", method="GET", query=b"", headers=(), kind="http", 
 
 
 def spans(path, folder):
-    """The annotations of a trace in order: name, arguments, "X" (on the stack) or "b" (beside it), start and end."""
+    """Returns the annotations of a trace in order: name, arguments, "X" (on the stack) or "b" (off the stack), start
+    and end.
+    """
     Trace(str(path)).export(str(folder / "spans.json"))
     events = json.loads((folder / "spans.json").read_text())["traceEvents"]
     ends = {event["id"]: event["ts"] for event in events if event["ph"] == "e"}
@@ -91,5 +93,5 @@ def spans(path, folder):
 
 
 def requests(path, folder):
-    """Name and status of each."""
+    """Returns name and status of each request."""
     return [(name, args.get("status")) for name, args, *_ in spans(path, folder)]

@@ -1,1 +1,1 @@
-"""Generated programs, what they should be recorded as, and how a recording is compared with that."""
+"""Generated programs, their expected recordings, and the comparison with real recordings."""

@@ -1,8 +1,8 @@
 """Records a program with an engine, reads the tree, and compares it with the oracle's.
 
-What is compared: the functions of the program, and the C functions that it calls: names, nesting, order, and whether
-a call was left by an exception, thread by thread. The standard library runs in between (threading, asyncio, re); its
-frames are looked through, and what they call in C is not compared, for the twin has no log of them.
+The comparison covers the program's functions and the C functions that they call, thread by thread: names, nesting,
+order, and whether an exception ended a call. Calls of the standard library in between (threading, asyncio, re) are
+skipped, and so are the C functions that they call, because the twin does not log them.
 """
 
 import contextlib
@@ -25,12 +25,12 @@ NAMEDTUPLE = "<string>(1): <lambda>"  # the library's: programs have no lambda i
 
 
 class Difference:
-    """An entry of the table: where an engine differs from the oracle, and the documentation says so."""
+    """An entry of the table: a documented difference between an engine and the oracle."""
 
     def __init__(self, engines, says, leaves_out):
-        self.engines = engines  # that differ
-        self.says = says  # the sentence of docs/how/accuracy.md that tells
-        self.leaves_out = leaves_out  # (node, parent) -> whether the node is not to be compared
+        self.engines = engines  # the engines that differ
+        self.says = says  # the sentence in docs/how/accuracy.md that documents the difference
+        self.leaves_out = leaves_out  # (node, parent) -> whether the comparison leaves out the node
 
 
 PYTHON = sys.version_info[:2]
@@ -49,7 +49,7 @@ NO_SELF = "a method that is called without its object (`list.append()`) under `m
 
 CALLABLES = "On 3.11 the safe engine shows all callables that C calls."
 
-# Of a recorded tree: what an engine shows beyond the oracle.
+# Applied to the recorded tree: nodes that an engine shows but the oracle lacks.
 SHOWN = [
     Difference(
         ["turbo"], C_CALLS_C, lambda node, parent: is_native(node) and is_native(parent) and node.name != parent.name
@@ -58,7 +58,7 @@ SHOWN = [
     Difference(["profile"], CALLABLES, lambda node, parent: is_callable(node) and is_native(parent)),
 ]
 
-# Of the expected tree: what an engine does not show.
+# Applied to the expected tree: nodes that an engine does not show.
 HIDDEN = [
     Difference(SAFE, C_CALLS_C, lambda node, parent: node.why == "from C"),
     Difference(["turbo"], C_CALLS_C, lambda node, parent: node.why == "from C" and is_native(parent)),  # see SHOWN
@@ -127,7 +127,8 @@ def of_program(spans, caller_is_ours):
         if not ours:
             found.extend(children)
             continue
-        odd = [f" ({mark})" for mark in span.marks if mark != "raised"]  # cut, open at stop: there should be none
+        # such as "cut" or "open at stop": no call may have these marks
+        odd = [f" ({mark})" for mark in span.marks if mark != "raised"]
         node = Node(span.name + "".join(odd))
         node.raised = "raised" in span.marks
         node.children = children

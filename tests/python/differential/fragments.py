@@ -1,6 +1,8 @@
-"""The fragments that programs are made of: {f} is a function of theirs, {n} a number, {o} an object, {c} its class."""
+"""The fragments from which programs are built: {f} is a function of the program, {n} a number, {o} an object, {c} its
+class.
+"""
 
-# What programs use, put in front of those that name it.
+# Helpers of the generated programs. A helper is put in front of a program that names it.
 PRELUDE = {
     "asyncio": "import asyncio",
     "functools": "import functools",
@@ -43,7 +45,7 @@ PRELUDE = {
 
 SIGNATURES = ["n=1", "n=1, *rest, **named", "n=1, /", "n=1, *, key=0"]
 
-# A call of {f}, a Python function that takes a number; each with how often it is called.
+# Calls of {f}, a Python function that takes a number; each with the number of calls it makes.
 CALLS = [
     ("{f}({n})", 1),
     ("{f}(*[{n}])", 1),
@@ -85,7 +87,7 @@ CALLS = [
     ("functools.cmp_to_key(lambda a, b: {f}(a))(1) < functools.cmp_to_key(len)(2)", 1),
 ]
 
-# Calls in C alone.
+# Calls of C functions only.
 NATIVE = [
     "len([1])",
     "abs(-1)",
@@ -128,7 +130,7 @@ NATIVE = [
     "sorted([[1], []], key=len)",
 ]
 
-# Calls in C that fail: by what they do, or by how they are called.
+# Calls of C functions that fail: inside the function, or because of wrong arguments.
 FAILING = [
     "len(3)",
     "{}.pop(1)",
@@ -163,7 +165,7 @@ FAILING = [
     "None.nothing",
 ]
 
-# A special method: its line, what it ends with, and how it is used.
+# Special methods: the method's header line, its last line, and an expression that uses it.
 SPECIAL = {
     "__init__": ("self, *args", "pass", ["{o}.__class__()"]),
     "__eq__": (

@@ -1,12 +1,12 @@
 """Programs: hypothesis draws them from a small syntax of fragments.
 
-A program is functions, generators, coroutines and classes, each of which calls only those before it (or itself, with a
-smaller number), and a main() that runs some and returns what it saw. A fragment is a few lines with holes in it: for a
-callable, for a block. So programs end, they are the same each time, and hypothesis shrinks them by leaving fragments
-out. How many calls a function makes at most is counted as it is made: none makes more than LIMIT or so.
+A program consists of functions, generators, coroutines and classes, and a main() that runs some of them and returns
+their results. A definition calls only earlier definitions (or itself, with a smaller number), so every program ends,
+and always computes the same. A fragment is a few lines with holes: for a callable, for a block. Hypothesis shrinks
+programs by leaving fragments out. The generator bounds the number of calls that a function makes: about LIMIT at most.
 
-What programs avoid, because the twin could not follow: generators that are dropped before they ran,
-throw(GeneratorExit), yields inside of expressions, classes whose bases are calls.
+Programs avoid some constructs that the twin could not follow: generators that are dropped before they ran,
+throw(GeneratorExit), yields inside expressions, and classes whose bases are calls.
 """
 
 import re
@@ -20,7 +20,7 @@ LIMIT = 250
 
 
 class Made:
-    """Something that a program defined: its kind, its name, how many calls one call of it makes at most."""
+    """A definition of a program: its kind, its name, and the maximal number of calls that one call of it makes."""
 
     def __init__(self, kind, name, cost, uses=()):
         self.kind = kind
@@ -30,7 +30,7 @@ class Made:
 
 
 class Writer:
-    """Draws a program. A block is (lines, cost)."""
+    """Draws a program from hypothesis. A block is (lines, cost)."""
 
     def __init__(self, draw):
         self.draw = draw
@@ -50,7 +50,7 @@ class Writer:
         return f"{prefix}{self.counter}"
 
     def pick(self, kind, room):
-        """One of that kind which costs no more than that, or None."""
+        """Returns a definition of this kind that costs at most `room`, or None."""
         fitting = [made for made in self.made if made.kind == kind and made.cost <= room]
         return self.choose(fitting) if fitting else None
 
@@ -152,7 +152,7 @@ class Writer:
         return [f"o = {made.name}()", *uses, self.choose(["del o", "o = None"])], 6 * made.cost + 6
 
     def generate(self, kind, room):
-        """Drives generators: one, or two in turn, from here and from elsewhere."""
+        """Uses generators: one, or two alternately, from this function and from others."""
         made = self.pick("generator", room // 6)
         if made is None:
             return self.simple(kind, room)
@@ -187,7 +187,7 @@ class Writer:
         return "\n".join(ways[self.choose(sorted(ways))]).splitlines(), 6 * made.cost + 12
 
     def drives(self, kind, room):
-        """Drives coroutines, by hand and by asyncio."""
+        """Uses coroutines, by hand and with asyncio."""
         made = self.pick("coroutine", room // 3)
         if made is None:
             return self.simple(kind, room)
@@ -336,7 +336,7 @@ class Writer:
         return [*lines, "    return seen"]
 
     def threads(self):
-        """Two threads that meet between their parts, so that both run at once."""
+        """Starts two threads that wait for each other between their parts, so that both run at the same time."""
         function = self.pick("plain", LIMIT)
         if function is None:
             return []
@@ -357,7 +357,7 @@ class Writer:
             """).splitlines()
 
     def tasks(self):
-        """Coroutines that asyncio runs in turn."""
+        """Starts coroutines that asyncio runs alternately."""
         made = self.pick("coroutine", LIMIT)
         if made is None:
             return []
@@ -391,7 +391,9 @@ def indent(lines):
 
 
 def with_definitions(definitions, text):
-    """What the program names goes in front of it, and what that names too; the rest is left out."""
+    """Puts the helpers that the program names in front of the program, and the helpers that these name; leaves out the
+    others.
+    """
     used = set()
     while True:
         whole = "\n".join([text, *(definitions[name] for name in used)])

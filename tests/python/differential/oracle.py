@@ -1,14 +1,13 @@
-"""What a program should be recorded as, found out without any hook of the interpreter.
+"""Finds the expected recording of a program without any hook of the interpreter.
 
 A program is run as its twin (twin.py): the same source, rewritten so that every function, generator, coroutine, class
-body and comprehension logs when its frame is entered and left, and every call in the source asks whether it is of a C
-function and logs that. The log is the expected tree. Neither our engines nor sys.setprofile nor sys.monitoring have a
-part in it, so what is wrong in a hook of the interpreter is found as well as what is wrong in our use of it. The
-price is that the twin must know which frames the interpreter enters (a throw() into `yield from` reaches the inner
-generator before the outer one runs), and that the few places where versions of Python differ in that are spelt out,
-in facts.py.
+body and comprehension logs when its frame is entered and left, and every call in the source that calls a C function
+logs this call. The log is the expected tree. The twin uses neither our engines nor sys.setprofile nor sys.monitoring,
+so the comparison finds errors in the interpreter's hooks as well as errors in our use of them. The price: the twin must
+know which frames the interpreter enters (a throw() into `yield from` reaches the inner generator before the outer
+generator runs). facts.py lists the few places where versions of Python differ.
 
-The twin is a program of its own: what it computes is compared with what the program computes.
+The twin is a separate program, so its results are compared with the program's results.
 """
 
 import functools
@@ -38,7 +37,7 @@ class Node:
 
 
 class Log:
-    """The calls of each thread, by its name."""
+    """The calls of each thread, by the thread's name."""
 
     def __init__(self):
         self.threads = {}
@@ -66,7 +65,7 @@ class Log:
         return node
 
     def wrong_call(self, message):
-        """The call in C that is being left by a TypeError: whether it ever began."""
+        """Notes the reason if the C call that a TypeError leaves never began."""
         node = self._stack()[-1]
         if not node.children:
             node.why = next((why for why, said in WRONG_CALLS.items() if said.search(message)), node.why)
@@ -109,7 +108,7 @@ class Span:
             self.resume()
 
 
-BINDING = (types.MethodType, classmethod, staticmethod)  # what they are given is called where they are
+BINDING = (types.MethodType, classmethod, staticmethod)  # their arguments are called where these objects are called
 
 
 class Runtime:
@@ -125,7 +124,7 @@ class Runtime:
         return Span(self.log, f"<built-in function {name}>")
 
     def call(self, function, /, *args, **named):
-        """A call that stands in the source."""
+        """A call expression of the source."""
         try:
             name = call_name(function)
             if name is not None or (issubclass(type(function), type) and function not in BINDING):
@@ -135,7 +134,8 @@ class Runtime:
                 return function(*args, **named)
             return self._call_native(name, function, args, named)
         finally:
-            del function, args, named  # a traceback must not keep them longer than the program's does
+            # a traceback must not keep these objects longer than the program's own traceback would
+            del function, args, named
 
     def _call_native(self, name, function, args, named):
         self.log.enter(name, "")
@@ -153,7 +153,7 @@ class Runtime:
             del function, args, named
 
     def _from_c(self, function):
-        """A C function that is given to C or to a type, and called from there."""
+        """A C function that the program passes to C code or to a type, which then calls it."""
         name = native_name(function)
         if name is None:
             return function
@@ -191,7 +191,7 @@ class Runtime:
             self.log.leave(name, raised=True)
 
     def _translated(self, function, args):
-        """exec, eval and compile of source run its twin."""
+        """Makes exec, eval and compile of source run the source's twin."""
         if not any(function is one for one in (exec, eval, compile)):  # some objects refuse to be compared
             return function
         if function is not compile and len(args) > 1:
@@ -211,7 +211,7 @@ class Runtime:
             return body()
 
     def comprehension(self, name, body, iterable):
-        """The first iterator is made outside of its frame."""
+        """The first iterator is created outside the comprehension's frame."""
         iterator = iter(iterable)
         if not Interpreter.comprehensions_are_frames:
             return body(iterator)

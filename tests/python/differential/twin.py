@@ -6,14 +6,14 @@ from .facts import FILE, Interpreter
 
 
 def twin(source, file=FILE, mode="exec"):
-    """The twin's code, and the names of its functions by what a frame knows of them."""
+    """Returns the twin's code, and the names of its functions by (plain name, line)."""
     rewriter = Rewriter(file)
     tree = ast.fix_missing_locations(rewriter.whole(ast.parse(source, mode=mode)))
     return compile(tree, f"twin of {file}", mode), rewriter.names
 
 
 def parse(text, **parts):
-    """Statements with parts in place of names."""
+    """Parses statements, and replaces names by `parts`."""
     tree = ast.parse(text)
     return Fill(parts).visit(tree).body
 
@@ -51,7 +51,7 @@ _s.resume()
 
 
 def is_inlined(call):
-    """Whether the compiler makes a loop of the call of a builtin."""
+    """Returns whether the compiler replaces the call of a builtin by a loop."""
     return (
         isinstance(call.func, ast.Name)
         and call.func.id in Interpreter.inlined_over_generator_expressions
@@ -64,8 +64,8 @@ def is_inlined(call):
 class Rewriter(ast.NodeTransformer):
     def __init__(self, file):
         self.file = file
-        self.place = []  # of the qualified name
-        self.guarded = [False]  # by function: whether this is inside of a try or with
+        self.place = []  # parts of the qualified name of the definition that we are in
+        self.guarded = [False]  # per function: whether we are inside a try or with statement
         self.names = {}  # (plain name, line) -> label
 
     def label(self, name, line):
@@ -88,7 +88,7 @@ class Rewriter(ast.NodeTransformer):
         self.names[node.name, line] = label
         node.decorator_list = [self.visit(decorator) for decorator in node.decorator_list]
         node.args = self.visit(node.args)
-        # aclose() throws GeneratorExit in, whether or not something can catch it.
+        # aclose() throws GeneratorExit into the generator, whether or not the generator can catch it.
         guarded = isinstance(node, ast.AsyncFunctionDef)
         body = self.inside(node.body, f"{node.name}.<locals>.", guarded)
         node.body = parse("with _t.span(NAME) as _s:\n    BODY", NAME=ast.Constant(label), BODY=body)
@@ -156,7 +156,7 @@ class Rewriter(ast.NodeTransformer):
     def guard(self, node):
         before = self.guarded[-1]
         for field, value in ast.iter_fields(node):
-            # What a try does without an exception nothing of it guards but its finally.
+            # The else branch runs after the try block, so only a finally guards the else branch.
             self.guarded[-1] = before or field != "orelse" or bool(node.finalbody)
             if field in ("body", "handlers", "orelse", "finalbody"):
                 setattr(node, field, self.body(value))
@@ -216,7 +216,7 @@ class Rewriter(ast.NodeTransformer):
         inlined = is_inlined(node)
         node = self.generic_visit(node)
         if inlined or (isinstance(node.func, ast.Name) and node.func.id == "super"):
-            return node  # nothing is called; super looks at the frame that calls it
+            return node  # no call is logged; super() looks at the calling frame
         node.args.insert(0, node.func)
         node.func = ast.Attribute(ast.Name("_t", ast.Load()), "call", ast.Load())
         return node
