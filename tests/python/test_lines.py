@@ -4,6 +4,8 @@ A call of a millisecond is longer than the interval between two look-ups of a th
 always has its line.
 """
 
+import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -356,3 +358,61 @@ def test_a_bounded_recording_has_lines_in_what_is_left(tmp_path, engine):
 def test_an_old_trace_has_no_lines():
     trace = Trace(str(Path(__file__).resolve().parents[1] / "golden/traces/plain.vst"))
     assert len(trace.tables(["lines"])["lines"]) == 0
+
+
+def test_report_lines_shows_the_source_with_calls_and_times(tmp_path):
+    record(
+        tmp_path,
+        """
+        def leaf():
+            sleep(.001)
+
+        def work():
+            leaf()
+            for _ in range(3):
+                leaf()
+
+        work()
+        """,
+    )
+
+    def report(*words):
+        command = [sys.executable, "-m", "vestige", "report", "t.vst", *words]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    text = report("--lines", "work").stdout
+    assert re.search(r"^ +1 +[\d.]+ ms +6  +leaf\(\)$", text, re.MULTILINE), text
+    assert re.search(r"^ +3 +[\d.]+ ms +8 {10}leaf\(\)$", text, re.MULTILINE), text
+    assert re.search(r"^ +5  def work\(\):$", text, re.MULTILINE), text
+    (function,) = json.loads(report("--lines", "work", "--format", "json").stdout)["functions"]
+    assert [(row["line"], row["calls"], row["count"], row["estimated"]) for row in function["lines"]] == [
+        (6, "leaf", 1, False),
+        (8, "leaf", 3, False),
+    ]
+    (tmp_path / "program.py").unlink()
+    text = report("--lines", "work").stdout
+    assert "cannot be read here" in text and re.search(r"^ +3 +[\d.]+ ms +8  leaf$", text, re.MULTILINE), text
+    wrong = report("--lines", "nothing")
+    assert wrong.returncode == 2
+    assert "no Python function of this name was called" in wrong.stderr
+
+
+def test_a_finding_and_a_leaf_of_the_tree_name_the_line_of_the_call(tmp_path):
+    record(
+        tmp_path,
+        """
+        def nap():
+            sleep(1.5)
+
+        def main():
+            nap()
+
+        main()
+        """,
+    )
+    command = [sys.executable, "-m", "vestige", "report", "t.vst"]
+    found = subprocess.run([*command, "--findings"], capture_output=True, text=True, cwd=tmp_path).stdout
+    assert "program.py:3: nap waits in sleep" in " ".join(found.split())
+    tree = subprocess.run([*command, "--tree"], capture_output=True, text=True, cwd=tmp_path).stdout
+    assert re.search(r"sleep>.*  program\.py:3$", tree, re.MULTILINE), tree
+    assert "program.py:2: nap" in tree

@@ -18,7 +18,7 @@ from . import compensated, memory
 from .data import FOR_FINDINGS, FOR_TREE, SMALLER, Data
 from .devices import read as read_devices
 from .devices import show_devices
-from .findings import Evidence, engine_of, find, lines, not_examined
+from .findings import Evidence, engine_of, find, lines, not_examined, unknown_gil
 from .imports import Imports
 from .notes import show_head, show_left_out, span_of, torn_ends
 from .tree import unfolded
@@ -122,6 +122,10 @@ def main(argv: list[str]) -> int:
         raise Failure("--devices: no device was recorded here; vestige info tells what a trace has")
     if options.compensated:
         compensated.check(inputs.sources)
+    if options.lines is not None:
+        from .source_lines import show_lines
+
+        return show_lines(inputs, options)
     if options.slow is not None:
         from .slow import show_slow
 
@@ -169,6 +173,9 @@ def _parser() -> Parser:
     parser.add_argument("--cpu", action="store_true", help="count running time, not elapsed time (vestige run --sched)")
     parser.add_argument(
         "--compensated", action="store_true", help="subtract the cost of recording (vestige run --compensate)"
+    )
+    parser.add_argument(
+        "--lines", metavar="FUNC", help="show the source of a function, with the calls and the time of each line"
     )
     parser.add_argument(
         "--slow",
@@ -533,9 +540,11 @@ def _show(reading: Reading, options: Namespace) -> None:
     start_ns = min(each["start_ns"] for each in reading.facts)
     if options.view == "findings":
         width = line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED
-        missing = not_examined(reading.facts, [source.metadata for source in reading.read])
-        for line in lines(reading.findings(), width, missing):
-            print(line, file=out)
+        metadatas = [source.metadata for source in reading.read]
+        missing = not_examined(reading.facts, metadatas)
+        for line in (*lines(reading.findings(), width, missing), unknown_gil(data, metadatas)):
+            if line:
+                print(line, file=out)
     elif options.view == "tree":
         _show_tree(reading, options)
     elif options.view == "threads":
