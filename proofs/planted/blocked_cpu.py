@@ -88,7 +88,7 @@ def on_message(loop, text, done):
 
 async def main():
     loop = asyncio.get_running_loop()
-    text = json.dumps([{"id": number, "name": f"n{number}", "tags": ["a", "b"]} for number in range(SIZE)])
+    text = json.dumps([{"id": number, "name": f"n{number}", "tags": ["a", "b"]} for number in range(SIZE)])  # planted
     done = []
     for number in range(DOCUMENTS):
         loop.call_later(0.01 * number, on_message, loop, text, done)

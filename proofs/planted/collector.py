@@ -34,7 +34,7 @@ def build(kept):
     return last
 
 
-kept = [[number] for number in range(KEPT)]
+kept = [[number] for number in range(KEPT)]  # planted
 print(build(kept) is not None)
 
 # %% planted: a low threshold, and many objects that stay

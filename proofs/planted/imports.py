@@ -1,5 +1,5 @@
 # %% planted: a sleep at import
-import config
+import config  # planted
 
 print(config.SETTINGS)
 # file: config.py
@@ -16,7 +16,7 @@ def discover():
 SETTINGS = discover()  # planted
 
 # %% planted: a table that is computed when the module is loaded
-import shop
+import shop  # planted
 
 
 def main():

@@ -10,6 +10,7 @@ from sys import stdlib_module_names
 from vestige.base.quantities import duration, plural
 from vestige.reading.kinds import NATIVE, PYTHON
 from vestige.reading.labels import plain_name
+from vestige.reading.libraries import OWN
 from vestige.reading.report_columns import IMPORTS
 
 from .caches import cache
@@ -25,6 +26,7 @@ from .output import logging
 from .raised import exceptions, retry
 from .requests import many_requests, work_in_a_loop
 from .tails import tail
+from .turns import turns
 from .waiting import beside_others, blocked_loop, lock, waiting
 from .workers import slow_worker
 
@@ -71,7 +73,7 @@ def _in_imports(evidence: Evidence, ns: int) -> tuple[Node | None, Node | None]:
     nodes = [node for node, importing in zip(places.nodes, places.importing) if importing and node.imports]
     slowest = next((node for node in nodes if node.total_ns >= ns), None)
     function, leaf = heaviest(slowest, ns) if slowest is not None else (None, None)
-    return (None, None) if function is None or function.imports else (function, leaf)
+    return (None, None) if function is None or function.imports or function.owner != OWN else (function, leaf)
 
 
 def slow_imports(evidence: Evidence) -> Finding | None:
@@ -176,7 +178,8 @@ def short_calls(evidence: Evidence) -> Finding | None:
         return None
     shown = max(short, key=lambda one: short[one])
     at = first[shown]
-    node, around = places.nodes[at], places.nodes[places.parents[at]] if places.parents[at] >= 0 else None
+    node, above = places.nodes[at], places.above(at)
+    around = places.nodes[above] if above >= 0 else None
     calls, ns = sums[shown]
     cost = evidence.cost_of(node.kind, calls)
     by = f", most of them from {around.shown}" if around is not None and around.shown != shown else ""
@@ -238,6 +241,7 @@ CAUSES: tuple[Callable[[Evidence], Finding | list[Finding] | None], ...] = (
     children,
     waiting,
     gil,
+    turns,
     collections,
     same_arguments,
     cache,

@@ -173,7 +173,8 @@ class Evidence:
         places = self.places
         found = [at for at, node in enumerate(places.nodes) if node.shown == shown and places.outer[at]]
         at = max(found, key=lambda at: places.nodes[at].total_ns, default=-1)
-        return places.nodes[places.parents[at]].shown if at >= 0 and places.parents[at] >= 0 else ""
+        above = places.above(at) if at >= 0 else -1
+        return places.nodes[above].shown if above >= 0 else ""
 
     def share(self, ns: float) -> str:
         return f"{min(ns / self.passed_ns, 1):.0%}"
@@ -228,6 +229,13 @@ class Places:
         while around >= 0 and self.nodes[around].kind == NATIVE:
             around = self.parents[around]
         return self.nodes[around if around >= 0 else parent]
+
+    def above(self, at: int) -> int:
+        """Returns the nearest place of a Python function around a call; -1 if there is none."""
+        at = self.parents[at]
+        while at >= 0 and self.nodes[at].kind == NATIVE:
+            at = self.parents[at]
+        return at
 
     def called(self, at: int) -> str:
         """Returns the name of the function that caller() calls itself, on the way to a call; "" if it does not."""
