@@ -267,7 +267,7 @@ def main() -> int:
                 for number, program in enumerate(programs):
                     if not options.idle and (copy + number) % 2 != is_busy:
                         continue
-                    version = pythons[(number + copy) % len(pythons)]
+                    version = pythons[(number // 2 + copy) % len(pythons)]
                     folder = Path(tempfile.mkdtemp(prefix="findings-"))
                     run = judge(program, version, is_busy, options.seed + copy, folder)
                     runs.append(run)
