@@ -20,7 +20,9 @@ SHARE, LEAST_NS, POLLS = 0.5, 100 * MS, 3
 # Functions of the module subprocess that return when a child has ended, or has written all that it writes.
 UNTIL_END = ("Popen.communicate", "Popen.wait", "Popen._wait")
 POLL = "Popen.poll"
-AWAITED = {f"[await] {name}" for name in (AWAITS_CHILD, "Process.wait", "Process.communicate")}
+AWAITED = {
+    f"[await] {name}" for name in (AWAITS_CHILD, "Process.wait", "Process.communicate", "BaseSubprocessTransport._wait")
+}
 
 
 class Waited:
