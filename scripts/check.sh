@@ -123,6 +123,10 @@ check() {
         need every/.installed
         "$python" proofs/findings.py $ARGS
         ;;
+    callables) # callables of every kind, recorded alike by both engines; ARGS='--python 3.12' is shorter
+        need every/.installed
+        "$python" proofs/callables.py $ARGS
+        ;;
     fuzz) # each libFuzzer target; ARGS='--seconds 600 --minimize' takes the new inputs into the corpora
         need tools/.made
         .venv/tools/bin/python proofs/fuzz.py $ARGS
@@ -140,8 +144,8 @@ list() { sed -nE 's/^    ([a-z0-9| -]+)\).*# (.*)/\1\t\2/p' "$0" | column -t -s 
 : "${ARGS:=}"
 [ $# -ne 0 ] || { echo 'make check NAME=… runs one of:'; list; exit 2; }
 if [ "$1" = long ]; then
-    set -- spark soak storage attach attach-races cpython packages differential nasty findings apps asan-extension debug builds commands \
-        aarch64 musl slow tsan cupti budget production faults
+    set -- spark soak storage attach attach-races cpython packages differential nasty callables findings apps asan-extension debug builds \
+        commands aarch64 musl slow tsan cupti budget production faults
 fi
 if [ $# -eq 1 ]; then
     check "$1"

@@ -14,7 +14,7 @@ import pytest
 
 import compiled
 import vestige
-from tree import calls, expected, names, record, tree
+from tree import expected, names, record, spans_of, tree
 from usable import usable_engines
 from vestige import profile
 
@@ -37,8 +37,13 @@ def callables():
 
 
 def natives(function, engine, **options):
-    """The names of the calls in C that a function makes."""
-    return [e["name"] for e in calls(record(function, engine=engine, **options)) if e["name"].startswith("<built-in")]
+    """The names of the calls in C that a function makes, in the order in which they begin."""
+    found, left = [], spans_of(record(function, engine=engine, **options))
+    while left:
+        span = left.pop(0)
+        left[:0] = sorted(span.children, key=lambda child: child.start)
+        found += [span.name] * span.name.startswith("<built-in")
+    return found
 
 
 # ---- which calls are recorded, and their names -------------------------------
@@ -129,9 +134,7 @@ def test_a_ufunc_and_what_dispatches_have_their_names(engine):
         np.add.accumulate(x)
         np.add.at(x, [0], 1)
 
-    trace = record(outer, engine=engine)
-    events = [e for e in calls(trace) if e["name"].startswith("<built-in")]
-    found = [e["name"].split()[2].rstrip(">") for e in events]
+    found = [name.split()[2].rstrip(">") for name in natives(outer, engine)]
     expected_names = ["sin", "add", "concatenate", "concatenate", "reduce", "accumulate", "at"]
     if engine == SAFE:
         expected_names.remove("concatenate")  # the second one, which the first one calls in C

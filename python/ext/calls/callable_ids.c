@@ -100,12 +100,31 @@ static bool is_short(const PyTypeObject *class)
             class->tp_init == PyBaseObject_Type.tp_init);
 }
 
+/* Returns whether a method that makes objects is a function in Python. A class
+ * of pybind11 has the slot of a Python class, but a method in C. */
+static bool makes_in_python(PyTypeObject *class, const char *method)
+{
+    PyObject *key = PyUnicode_FromString(method);
+    PyObject *found = key != NULL ? _PyType_Lookup(class, key) : NULL;
+    bool is_wrapped =
+        found != NULL && (Py_IS_TYPE(found, &PyStaticMethod_Type) ||
+                          Py_IS_TYPE(found, &PyClassMethod_Type));
+
+    if (is_wrapped)
+        found = vpy_wrapped_function(found);
+    Py_XDECREF(key);
+    PyErr_Clear();
+    return found != NULL && PyFunction_Check(found);
+}
+
 bool vpy_class_is_recorded(PyTypeObject *class)
 {
     return Py_TYPE(class)->tp_call != state->python_call &&
-           class->tp_new != state->python_new &&
-           class->tp_init != state->python_init && !is_short(class) &&
-           !PyExceptionClass_Check((PyObject *)class) &&
+           !(class->tp_new == state->python_new &&
+             makes_in_python(class, "__new__")) &&
+           !(class->tp_init == state->python_init &&
+             makes_in_python(class, "__init__")) &&
+           !is_short(class) && !PyExceptionClass_Check((PyObject *)class) &&
            !PyType_IsSubtype(class, &PyType_Type) &&
            strncmp(class->tp_name, "vestige.", 8) != 0;
 }

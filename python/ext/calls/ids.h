@@ -186,6 +186,11 @@ typedef enum vpy_native_kind {
 /* Gives an id to a name, without an object. Call with the state lock. */
 vst_id vpy_native_define(const char *name, const char *where,
                          vpy_native_kind kind);
+/* Returns whether pybind11 has bound a function to this object. Such a function
+ * gets its id from its definition. */
+bool vpy_is_pybind11(PyObject *self);
+vst_id vpy_native_define_pybind11(const PyMethodDef *method,
+                                  const char *module);
 
 /* The result of vpy_native_find for a function that is not in the table. */
 #define VPY_NO_SLOT UINT32_MAX

@@ -227,7 +227,8 @@ static bool native_ids_describe(PyObject *callable, description *d)
  * and for a function that is bound to nothing. */
 static PyTypeObject *native_ids_class_of(const description *d)
 {
-    if (d->owner == NULL || (d->self != NULL && PyModule_Check(d->self)))
+    if (d->owner == NULL || (d->self != NULL && (PyModule_Check(d->self) ||
+                                                 vpy_is_pybind11(d->self))))
         return NULL;
     if (d->self != NULL && PyType_Check(d->self))
         return defining_class((PyTypeObject *)d->self, d->method);
@@ -270,8 +271,9 @@ static vst_id define_named(vpy_native_kind kind, const char *name,
 
     if (is_method)
         length =
-            snprintf(label, sizeof label, "<built-in method %s of %s object>",
-                     name, kind == VPY_METHOD_OF_CLASS ? "type" : where);
+            snprintf(label, sizeof label, "<built-in method %s of %.*s object>",
+                     name, kind == VPY_METHOD_OF_CLASS ? 4 : (int)where_length,
+                     kind == VPY_METHOD_OF_CLASS ? "type" : where);
     else
         length = snprintf(label, sizeof label, "<built-in %s %s>",
                           kind == VPY_CLASS ? "type" : "function", name);
@@ -283,6 +285,32 @@ static vst_id define_named(vpy_native_kind kind, const char *name,
         id = 0;
     vpy_budget_define(id, true);
     return id;
+}
+
+/* pybind11 3 binds every function to an object of its own, which says nothing
+ * of the class that has the function. */
+bool vpy_is_pybind11(PyObject *self)
+{
+    return strstr(Py_TYPE(self)->tp_name, "pybind11_detail_function_record") !=
+           NULL;
+}
+
+/* The documentation that pybind11 writes begins with the signature:
+ * `get(self: module.Box, key: str) -> int`. */
+vst_id vpy_native_define_pybind11(const PyMethodDef *method, const char *module)
+{
+    static const char start[] = "(self: ";
+    const char *class =
+        method->ml_doc != NULL ? strstr(method->ml_doc, start) : NULL;
+    size_t length;
+
+    if (class == NULL)
+        return define_named(VPY_FUNCTION_OF_MODULE, method->ml_name, module,
+                            (uint32_t)strlen(module));
+    class += sizeof start - 1;
+    length = strcspn(class, ",)");
+    return define_named(VPY_METHOD_OF_OBJECT, method->ml_name, class,
+                        (uint32_t)length);
 }
 
 static vst_id native_ids_define(const description *d, PyTypeObject *class)
@@ -299,8 +327,12 @@ static vst_id native_ids_define(const description *d, PyTypeObject *class)
                             d->method->ml_name, class->tp_name,
                             (uint32_t)strlen(class->tp_name));
     text = vpy_text(d->module, &module, &length);
-    id = define_named(VPY_FUNCTION_OF_MODULE, d->method->ml_name, module,
-                      length);
+    if (d->self != NULL && vpy_is_pybind11(d->self))
+        id =
+            vpy_native_define_pybind11(d->method, module != NULL ? module : "");
+    else
+        id = define_named(VPY_FUNCTION_OF_MODULE, d->method->ml_name, module,
+                          length);
     Py_XDECREF(text);
     return id;
 }

@@ -6,6 +6,8 @@
  * not run meanwhile. */
 #include "thunks/thunks.h"
 
+#include "calls/ids.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +43,8 @@ static void report_function(PyCFunctionObject *function, found_fn *found)
         PyType_Check(self)) {
         it.owner = VPY_OF_TYPE;
         it.where = ((PyTypeObject *)self)->tp_name;
-    } else if (self != NULL && !PyModule_Check(self)) {
+    } else if (self != NULL && !PyModule_Check(self) &&
+               !vpy_is_pybind11(self)) {
         it.owner = VPY_OF_SELF;
     } else {
         it.owner = VPY_OF_MODULE;

@@ -140,7 +140,10 @@ static VST_COLD uint64_t thunks_define(uint32_t number, PyObject *self)
     } else {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
-        id = vpy_native_define(k->method->ml_name, k->where, kind_of(k->owner));
+        id = self != NULL && vpy_is_pybind11(self)
+                 ? vpy_native_define_pybind11(k->method, k->where)
+                 : vpy_native_define(k->method->ml_name, k->where,
+                                     kind_of(k->owner));
         PyErr_Restore(type, value, traceback);
     }
     if (by_class)
