@@ -56,8 +56,9 @@ KINDS = {
 HEAD = """\
 # Findings of programs with known causes
 
-`make check NAME=findings` makes this page. Each program was recorded once by `vestige run`: half of the runs on a machine that
-does nothing else, half beside as many computing processes as there are processors; sizes are random. "Named" are runs whose report at the
+`make check NAME=findings` makes this page. Each program was recorded once by `vestige run`: half of the runs
+beside as many computing processes as there are processors; sizes are random. In the committed run, the machine had other work all the time,
+in the other half of the runs, too. "Named" are runs whose report at the
 end has a finding of the planted cause, "line" those whose finding also names a planted line as `path:line`. "More" are runs with another
 finding beside it. Of a healthy program every finding is a false cause. Pythons: {pythons}.
 
@@ -158,7 +159,7 @@ def judge(program: Program, version: str, is_busy: bool, seed: int, folder: Path
     findings = json.loads(told.stdout)["findings"] if told.returncode == 0 else []
     kinds = {plain(each["text"]): each["kind"] for each in findings}
     for text in sentences(done.stderr):
-        run.found.append({"kind": kinds.get(plain(text), "only at the end"), "text": text})
+        run.found.append({"kind": kinds.get(plain(text)) or kind_of(text), "text": text})
     if len(run.found) != len(findings) and not run.trouble:
         run.trouble = f"({len(findings)} in the report made later)"
     right = [each for each in run.found if each["kind"] in KINDS[program.cause]]
@@ -175,6 +176,13 @@ def judge(program: Program, version: str, is_busy: bool, seed: int, folder: Path
 def sentences(report: str) -> list[str]:
     """The findings of a report, each of which is a line where there is no terminal."""
     return [line[2:] for line in report.splitlines() if line.startswith("• ")]
+
+
+def kind_of(text: str) -> str:
+    """The kind that a sentence links to, where the report made later has no such sentence."""
+    linked = re.search(r"findings\.md#([\w-]+)\)", text)
+    kind = linked[1].replace("-", " ") if linked else "only at the end"
+    return "GIL" if kind == "gil" else kind
 
 
 def plain(text: str) -> str:

@@ -221,7 +221,6 @@ crew = [threading.Thread(target=worker, daemon=True) for _ in range(WORKERS)]
 for each in crew:
     each.start()
 jobs.put(compute)
-jobs.put(compute)
 jobs.join()
 for _ in crew:
     jobs.put(None)
