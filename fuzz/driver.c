@@ -1,4 +1,4 @@
-/* Gives a target every file of the folders named, in place of libFuzzer. */
+/* Gives every file of the given folders to a target, in place of libFuzzer. */
 #include <dirent.h>
 #include <string.h>
 
@@ -34,7 +34,8 @@ static int run_folder(const char *folder)
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         printf("%s\n", entry->d_name);
-        fflush(stdout); /* the last one said is the one that ends us */
+        fflush(stdout); /* the last line printed names the input that ended the
+                         * program */
         run_file(path);
         count++;
     }

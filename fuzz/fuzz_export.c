@@ -1,8 +1,8 @@
 /* Every format that a trace, or its history of memory, can be written as. The
- * input says which: the formats share the reading, and one corpus learns for
- * all of them what the others found; each for itself would take a dozen times
- * as long to find it. Formats that are JSON or protocol buffers must come out
- * as such, texts as lines without control characters. */
+ * input chooses the format. All formats share the reading code, so one corpus
+ * serves all of them; a corpus for each format would take a dozen times as long
+ * to grow. Formats that are JSON or protocol buffers must come out as such,
+ * texts as lines without control characters. */
 #include <string.h>
 
 #include "export/output/json.h"
@@ -10,18 +10,19 @@
 #include "target.h"
 #include "trace_input.h"
 
-enum { OUTPUT_MAX = 64 << 20 }; /* bytes; what is longer is given up */
+enum { OUTPUT_MAX = 64 << 20 }; /* bytes; longer outputs are given up */
 
 typedef enum content {
     ANYTHING,
     JSON,
     PROTO,
-    TEXT, /* UTF-8 without control characters other than line ends and tabs */
+    TEXT, /* Checks for UTF-8 without control characters other than line ends
+           * and tabs. */
 } content;
 
 typedef struct format {
-    const char *suffix; /* of the file */
-    const char *name;   /* of the format; NULL: the suffix says it */
+    const char *suffix; /* suffix of the file */
+    const char *name;   /* name of the format; NULL: the suffix decides */
     content content;
     bool is_memory;
 } format;
@@ -66,7 +67,7 @@ static bool take_varint(const unsigned char **at, const unsigned char *end,
     return false;
 }
 
-/* Fields one after the other, up to the end. */
+/* Reads fields one after the other, up to the end. */
 static bool is_proto(const unsigned char *at, const unsigned char *end)
 {
     while (at != end) {
@@ -90,7 +91,7 @@ static bool is_proto(const unsigned char *at, const unsigned char *end)
     return true;
 }
 
-/* The length of the character there, 0 if it is none. */
+/* Returns the length of the character at this place, 0 if there is none. */
 static size_t character(const unsigned char *at, size_t left)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -160,8 +161,8 @@ static vst_status export_one(const format *of, const trace_input *input,
     return vst_traces_export(traces, count, path, &options, &error);
 }
 
-/* Whether a failure is expected: no memory records, an output that is too
- * large, or two traces where the format takes one. */
+/* Returns whether a failure is expected: no memory records, an output that is
+ * too large, or two traces for a format of one. */
 static bool is_fair(const format *of, vst_status status, vst_trace *trace,
                     size_t count)
 {

@@ -1,6 +1,6 @@
-/* Reads a framework's work: nodes of the execution trace, each of which gets an
- * id of its own, and its storages over time, by their use. Reads one trace, or
- * two as pieces of one. */
+/* Reads a framework's work: the nodes of the execution trace, each of which
+ * must have a unique id, and the storages over time, by use. Reads one trace,
+ * or two traces as pieces of one. */
 #include <string.h>
 
 #include <vestige/graph.h>
@@ -21,7 +21,7 @@ static vst_status take_id(void *ctx, uint64_t record, uint64_t id)
     uint64_t *place = vst__map64_put(&self->seen, id);
 
     MUST(record != 0 && id != 0);
-    MUST(place != NULL && *place == 0); /* nobody else has it */
+    MUST(place != NULL && *place == 0); /* no other node has this id */
     *place = 1;
     return VST_OK;
 }
@@ -35,7 +35,8 @@ static void number_nodes(const trace_input *input, vst_trace *const *traces,
 
     MUST(vst__traces_node_ids(traces, count, input_window(input), observer,
                               take_id, &self, NULL) == VST_OK);
-    /* Counted without reading them, damaged ones may be more or less. */
+    /* The count is made without reading the nodes, so damaged nodes may make it
+     * too large or too small. */
     for (size_t i = 0; i < count; i++)
         MUST(vst__trace_count_nodes(traces[i], input_window(input), &nodes,
                                     NULL) == VST_OK);

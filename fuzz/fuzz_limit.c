@@ -1,8 +1,8 @@
-/* However a trace is read, it takes no more memory than its size explains: 20
- * times the (unpacked) trace and a fixed part. What a file claims (ids, depths,
- * counts) must be checked before memory is sized by it. The input says what is
- * done; the linker hands us each allocation of the core (--wrap). What takes
- * too long is given up, with what it took until then. */
+/* Every way of reading a trace takes at most 20 times the (unpacked) trace's
+ * size and a fixed amount of memory. Readers must check a file's claims (ids,
+ * depths, counts) before they allocate memory by them. The input chooses the
+ * way; the linker sends each allocation of the core to this file (--wrap). A
+ * way that takes too long is given up, and judged by the memory until then. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -18,14 +18,15 @@
 #include "trace_input.h"
 #include "view/view.h"
 
-/* Users are promised 64 MiB as the fixed part. What is fixed in the core is
- * less (buffers of an output, frames of a packed trace, blocks of columns), and
- * an input of this target is small: the less is allowed, the more is found. */
+/* Users are promised a fixed amount of 64 MiB. The core's own fixed part is
+ * smaller (buffers of an output, frames of a packed trace, blocks of columns),
+ * and inputs of this target are small: a tighter limit finds more errors. */
 #define FIXED ((size_t)28 << 20)
 
 enum {
     TIMES = 20,
-    TURNS_MAX = 10, /* of 50 ms each, that a replay or export may take */
+    TURNS_MAX = 10, /* the number of checks, 50 ms apart, after which a replay
+                     * or export is given up */
     SPANS_MAX = 1000000,
     ROWS_MAX = 500000,
     OUTPUT_MAX = 16 << 20,
@@ -89,7 +90,7 @@ void __wrap_free(void *memory)
     __real_free(memory);
 }
 
-/* The core's own heap is for recording; here it asks malloc too. */
+/* The core's own heap is meant for recording; here it calls malloc, too. */
 __attribute__((constructor)) static void use_malloc(void)
 {
     vst__heap_is_malloc = true;
@@ -262,7 +263,7 @@ static void read_one_way(vst_trace *trace, const trace_input *input,
         export_memory(trace, input, way - OTHERS - TABLES - FORMATS);
 }
 
-/* The trace is opened anew for each way, as a command does. */
+/* Each way opens the trace again, like a command. */
 static void measure(const trace_input *input, unsigned way)
 {
     size_t before = in_use;
@@ -285,8 +286,8 @@ static void measure(const trace_input *input, unsigned way)
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t max_size)
     __attribute__((weak));
 
-/* One way; of inputs made by hand all of them, but under libFuzzer, which has
- * little patience. */
+/* Takes one way under libFuzzer, which allows little time; inputs made by hand
+ * take all ways. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     trace_input input;

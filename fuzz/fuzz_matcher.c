@@ -1,8 +1,8 @@
-/* Bytes as events for the matcher. The first byte holds options, then each
- * event is four bytes: what it is, its id, how far time moves, how many payload
- * words follow; a payload word is two bytes. Fed in the batches that the input
- * asks for and then one by one, events must give the same spans, and trees must
- * hold what every tree does. */
+/* Turns bytes into events for the matcher. The first byte holds options. Each
+ * event has four bytes: its kind, its id, how far time moves, and the number of
+ * payload words; a payload word has two bytes. Events must give equal spans
+ * when fed in the batches that the input chooses and one by one, and every tree
+ * must follow the rules of trees. */
 #include <string.h>
 
 #include "replay/matcher.h"
@@ -17,11 +17,11 @@ enum {
     GIVE_UP_AFTER = 5
 };
 
-/* Events that are no vst_kind. */
+/* Events that are not a vst_kind. */
 enum { END_BATCH = VST_ESCAPE, END_THREAD, BEGIN_READING, FIRST_ESCAPE };
-enum { ESCAPES = VST_ESCAPE_DROPPED + 2 }; /* with 0 and one not known */
+enum { ESCAPES = VST_ESCAPE_DROPPED + 2 }; /* with 0, and with an unknown one */
 
-#define TIME_MAX ((vst_ticks)1 << 61) /* what a converter may give */
+#define TIME_MAX ((vst_ticks)1 << 61) /* a converter gives no later time */
 
 typedef struct input {
     const uint8_t *at, *end;
@@ -36,9 +36,9 @@ typedef struct feeding {
     size_t batch_max;
     vst_sink sink;
     span_tree tree;
-    size_t spans;      /* since the reading began */
+    size_t spans;      /* since the last BEGIN_READING */
     size_t give_up_at; /* 0: never */
-    uint64_t hash;     /* of all that was delivered */
+    uint64_t hash;     /* hash of everything delivered */
 } feeding;
 
 static int64_t to_ns(void *ctx, vst_ticks ticks)
@@ -57,7 +57,8 @@ static vst_status take_span(void *ctx, const vst_span *span)
 {
     feeding *f = ctx;
 
-    /* The numbers, which come first; behind them there may be padding. */
+    /* Hashes the numbers, which come first; behind them there may be
+     * padding. */
     mix(f, span, offsetof(vst_span, place) + sizeof span->place);
     if (span->args_len != 0)
         mix(f, span->args, span->args_len);
@@ -107,7 +108,7 @@ static unsigned take(input *in)
     return in->at != in->end ? *in->at++ : 0;
 }
 
-/* Mostly forward by a little, at times by much, or back. */
+/* Moves time: mostly forward by a little, sometimes by much, or back. */
 static void move_time(input *in)
 {
     unsigned by = take(in);
@@ -129,8 +130,8 @@ static uint64_t take_word(input *in)
     return high == 255 ? ~low : high << 32 | low;
 }
 
-/* Reads the next event; false at the end of the input. An event that is not an
- * escape is then at events[count], and not counted yet. */
+/* Reads the next event; returns false at the end of the input. An event that is
+ * not an escape is then at events[count], and not counted yet. */
 static bool take_event(feeding *f, input *in, unsigned *what)
 {
     vst_compressed_event *event = &f->events[f->count];
@@ -218,7 +219,7 @@ static void feed_all(feeding *f, input in)
     begin_reading(f);
 }
 
-/* The hash of what comes out. */
+/* Returns the hash of everything delivered. */
 static uint64_t run(input in, unsigned options, size_t batch_max)
 {
     static feeding f;

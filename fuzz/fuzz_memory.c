@@ -1,6 +1,7 @@
-/* Reads the history of a trace's memory, and its summary. Event by event: live
- * memory is allocated and not freed, a free returns the size of its allocation,
- * time does not go back. The summary is the sum of the events. */
+/* Reads the history of a trace's memory, and its summary. Checks each event:
+ * live memory has been allocated and not freed, a free has the size of its
+ * allocation, and time never goes back. The summary must equal the sum of the
+ * events. */
 #include <string.h>
 
 #include "base/map64.h"
@@ -9,7 +10,8 @@
 #include "target.h"
 #include "trace_input.h"
 
-/* One group's: the system's blocks, or a framework's, or what is reserved. */
+/* Sums of one group: the system's blocks, a framework's blocks, or reserved
+ * ranges. */
 typedef struct group {
     uint64_t live_bytes;
     uint64_t allocated, bytes;

@@ -1,7 +1,8 @@
-/* Packing a trace, and copies of it. Unpacked it has the same bytes again;
- * packed it replays as it did; recovered it is whole and replays so, too. Then
- * the packed file is changed where the input says, with its sums right again,
- * and must be read, unpacked and recovered without harm. */
+/* Packs a trace, and checks its copies: the unpacked file has the original
+ * bytes, the packed and the recovered file replay like the original, and the
+ * recovered file is whole. Then the packed file is changed where the input
+ * says, with corrected checksums; reading, unpacking and recovering it must do
+ * no harm. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,8 +39,8 @@ static vst_status mix_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-/* Returns a hash of all spans; 0 if the trace cannot be opened. *status is the
- * replay's. */
+/* Returns a hash of all spans; 0 if the trace cannot be opened. Sets *status to
+ * the replay's. */
 static uint64_t replay(const char *path, vst_status *status)
 {
     uint64_t hash = 1;
@@ -71,10 +72,10 @@ static bool is_zero(const unsigned char *at, const unsigned char *end)
     return at == end;
 }
 
-/* Whether chunks are as writers leave them: in the order of their numbers,
- * which say how much of them is used. A packed copy of another file may read
- * differently, since it goes by numbers and the reader of the original by
- * offsets. */
+/* Returns whether chunks are as writers leave them: in the order of their
+ * numbers, which say how much of each is used. A packed copy of another file
+ * may read differently, because its reader goes by numbers and the original's
+ * reader by offsets. */
 static bool is_honest(const trace_input *input)
 {
     const unsigned char *end = input->bytes + input->size;
@@ -195,14 +196,14 @@ static void damage(const char *packed, const char *to, const uint8_t *choices)
 
 static void pack(const trace_input *input, vst_trace *trace)
 {
-    /* Higher levels take longer, that is all. */
+    /* Higher levels only take longer. */
     vst_pack_options options = {.level = 1 + input->choices[2] % 3,
                                 .overwrite = true};
     static char plain[4200], packed[4200], copy[4200];
     vst_status status;
     uint64_t hash;
 
-    (void)trace; /* is opened anew */
+    (void)trace; /* opened again for each way */
     save(file_named("plain.vst", plain), input->bytes, input->size);
     file_named("packed.vst", packed);
     file_named("copy.vst", copy);

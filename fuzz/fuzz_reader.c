@@ -1,6 +1,6 @@
-/* Arbitrary bytes as a trace file: opened, asked everything, replayed window by
- * window with what must hold of every tree checked, and exported, which must
- * give JSON. */
+/* Opens arbitrary bytes as a trace file, calls every reading function, replays
+ * each window, checks the rules that hold for every tree, and exports the
+ * trace, which must give JSON. */
 #include <string.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include "target.h"
 #include "trace_input.h"
 
-/* A few bytes of a packed file can be a mebibyte of it. */
+/* A few bytes of a packed file can stand for a mebibyte. */
 enum { PACKED_MAX = 16 << 20 };
 
 static vst_status take_span(void *ctx, const vst_span *span)
@@ -63,7 +63,8 @@ static void ask(const vst_trace *trace)
     MUST(bytes <= info.bytes);
 }
 
-/* Each window by itself: a file may say that they overlap. */
+/* Replays each window by itself, because windows of a damaged file may
+ * overlap. */
 static bool replay(vst_trace *trace)
 {
     size_t windows = trace->window_count;
@@ -146,7 +147,7 @@ static void export(vst_trace *trace)
     unlink(path);
 }
 
-/* One of the other formats, whichever the input's size says. */
+/* Exports in another format, which the input's size chooses. */
 static void export_otherwise(vst_trace *trace, size_t size)
 {
     static const char *const suffixes[] = {

@@ -1,7 +1,7 @@
-/* Every table of a trace, or of the same one twice as two processes. The input
- * says which table. What comes out must be as Arrow has it: offsets that never
- * go back, indexes that lie in their dictionary, nulls that are as many as is
- * said. Batches outlive their stream, as they may. */
+/* Reads a table of a trace, or of the trace twice as two processes. The input
+ * chooses the table. The batches must follow Arrow's rules: offsets never go
+ * back, indexes lie in their dictionary, and the count of nulls is right.
+ * Batches may outlive their stream, so they are read after it is released. */
 #include <string.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ static void check_dictionary(const vst_arrow_array *array)
             MUST(indexes[row] >= 0 && indexes[row] < array->dictionary->length);
 }
 
-/* The last value can be read. */
+/* Checks that the last value can be read. */
 static void check_values(const vst_arrow_schema *schema,
                          const vst_arrow_array *array)
 {
@@ -142,7 +142,7 @@ static void read_table(const trace_input *input, vst_trace *trace)
                                     .ended = "torn"}};
     vst_arrow_stream stream;
 
-    (void)trace; /* is opened anew */
+    (void)trace; /* opened again for each table */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     sources[1] = sources[0];
     sources[1].process++;

@@ -1,8 +1,8 @@
-/* Reads pictures of a trace. Its index is built, and the answers about the
- * whole trace are compared with all its spans (view_oracle.h). Then the index
- * is changed at offsets that the input names, with correct checksums: it must
- * be refused, or every question must be answered without harm. So must
- * questions about tasks and marks. */
+/* Reads pictures of a trace. Builds the index, and compares the answers about
+ * the whole trace with all its spans (view_oracle.h). Then changes the index at
+ * offsets that the input gives, with correct checksums: the view must refuse
+ * the index, or answer every question without harm, including questions about
+ * tasks and marks. */
 #include <string.h>
 #include <unistd.h>
 
@@ -14,12 +14,12 @@
 #include "view_oracle.h"
 
 enum {
-    FIRST_EDIT = 4, /* of the choices: edits, of EDIT choices each */
+    FIRST_EDIT = 4, /* from here on, choices are edits of EDIT each */
     EDIT = 4,
     PIXELS_MAX = 256
 };
 
-#define TIME_LIMIT ((int64_t)1 << 61) /* as pass.c has it */
+#define TIME_LIMIT ((int64_t)1 << 61) /* the limit of pass.c */
 
 /* ---- questions ----------------------------------------------------------- */
 
@@ -104,8 +104,8 @@ static void ask_tracks(vst_view *view, const vst_view_range *range)
         free(losses);
 }
 
-/* Every item is found in its row and by its id, links lead to items, and the
- * picture of all is no larger than it may be. */
+/* Checks that every item is found in its row and by its id, that links lead to
+ * items, and that the picture of all items has at most its maximal size. */
 static void ask_lanes_of(vst_trace *trace, const vst_view_range *range,
                          const char *kind)
 {
@@ -130,7 +130,8 @@ static void ask_lanes_of(vst_trace *trace, const vst_view_range *range,
         for (size_t j = 0; j < vst__lanes_linked(lanes, i, numbers, LANES); j++)
             MUST(j >= LANES || vst__lanes_item(lanes, numbers[j], &found));
         if (item.count == 0 || item.start_ns == INT64_MAX ||
-            strcmp(kind, "tasks") == 0) /* steps may overlap if damaged */
+            strcmp(kind, "tasks") == 0) /* steps may overlap in a damaged
+                                         * trace */
             continue;
         MUST(vst__lanes_between(lanes, item.lane, item.row, item.start_ns,
                                 item.start_ns + 1, &found, 1) != 0);
@@ -160,7 +161,7 @@ static void ask_lanes_of(vst_trace *trace, const vst_view_range *range,
     vst__lanes_destroy(lanes);
 }
 
-/* All there is to ask, from the records and from the levels. */
+/* Asks every question, of the records and of the levels. */
 static void ask(vst_view *view, const uint8_t *choices)
 {
     for (unsigned part = 0; part < 2; part++) {
@@ -184,7 +185,7 @@ static void compare_tracks(vst_view *view, oracle *truth,
     size_t counts[2];
 
     if (range->from_ns < -TIME_LIMIT || range->to_ns > TIME_LIMIT)
-        return; /* no honest time: a view cuts the range */
+        return; /* no possible time: a view cuts the range */
     MUST(vst__view_counters(view, range, &series[0], &counts[0], NULL) ==
          VST_OK);
     MUST(oracle_counters(truth, range, &series[1], &counts[1], NULL) == VST_OK);
@@ -231,7 +232,8 @@ static void compare(vst_view *view, const char *path, const uint8_t *choices)
 
 /* ---- the index ----------------------------------------------------------- */
 
-/* Where an edit goes: a byte of a row of a table, or of the header. */
+/* Returns the place of an edit: a byte of a row of a table, or of the
+ * header. */
 static size_t find_place(const vst__index_header *header, size_t size,
                          const uint8_t *edit)
 {
@@ -253,7 +255,8 @@ static size_t find_place(const vst__index_header *header, size_t size,
            edit[1] % tables[which].count * rows[which] + edit[2] % rows[which];
 }
 
-/* The view's index as the input changes it, loaded; false: it was refused. */
+/* Loads the view's index after the input's changes; returns false if the index
+ * was refused. */
 static bool load_changed(vst_view *view, const uint8_t *choices)
 {
     size_t size = view->index.size;

@@ -1,7 +1,7 @@
 /* Writes the first inputs into <folder>/reader, <folder>/matcher,
  * <folder>/limit and <folder>/trace: one small file for each thing that a trace
- * can hold or lack. Inputs that libFuzzer finds from there are kept in these
- * folders, or in the folder of the target that found them. */
+ * can hold or lack. New inputs that libFuzzer finds go to these folders, or to
+ * the folder of the target that found them. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -26,7 +26,7 @@ void save(const char *kind, const char *name, const void *bytes, size_t size)
     MUST(fclose(file) == 0);
 }
 
-/* The file of that name, packed. */
+/* Saves the packed form of the file with this name. */
 static void pack(const char *name)
 {
     vst_pack_options options = {.overwrite = true};
@@ -37,8 +37,8 @@ static void pack(const char *name)
     MUST(vst_trace_pack(from, to, &options, NULL) == VST_OK);
 }
 
-/* Cut behind the words that its last chunk uses, as a finished file is; the
- * same packed, and as an input of trace_input.h. */
+/* Saves the file, cut behind the used words of its last chunk like a finished
+ * file; its packed form; and the file as an input of trace_input.h. */
 static void save_trace(builder *b, const char *name)
 {
     size_t size = b->size;
@@ -157,7 +157,7 @@ static void make_bounded(void)
     save_trace(&b, "bounded");
 }
 
-/* Only the last 1500 ns of it are shown; a thread waits all along. */
+/* Shows only the last 1500 ns; one thread waits all the time. */
 static void make_kept(void)
 {
     builder b;
@@ -184,7 +184,7 @@ static void make_memory(void)
     save_trace(&b, "memory");
 }
 
-/* Version 4: two threads, of one of them switches were lost. */
+/* Version 4: two threads; switches of one thread were lost. */
 static void make_switches(void)
 {
     const uint64_t first[] = {1, vst_switch_word(VST_SWITCH_IN, 1900),
@@ -276,7 +276,7 @@ static void make_devices(void)
     save_trace(&b, "devices");
 }
 
-/* Everything that can claim more than there is does. */
+/* A file in which every number that can be too large is too large. */
 static void make_claims(void)
 {
     builder b;
@@ -314,8 +314,8 @@ static void make_no_trace(void)
 
 /* ---- events ------------------------------------------------------------- */
 
-/* As fuzz_matcher.c reads them: enters are 0, exits 1, the end of a thread 4,
- * an escape is 6 and its type. */
+/* Words for fuzz_matcher.c: enters are 0, exits 1, the end of a thread is 4,
+ * and an escape is 6 and its type. */
 static void make_events(void)
 {
     static const uint8_t nested[] = {0, 0, 1, 5, 0, 0, 2, 5, 0, 1, 2, 5, 0,

@@ -1,4 +1,4 @@
-/* Shared by the two files that make the first inputs. */
+/* Shared by the files that make the first inputs. */
 #ifndef VST_FUZZ_MAKE_CORPUS_H
 #define VST_FUZZ_MAKE_CORPUS_H
 
@@ -7,18 +7,18 @@
 /* <folder>/<kind>/<name>. */
 void save(const char *kind, const char *name, const void *bytes, size_t size);
 
-/* The built trace, `size` bytes of it, as an input of trace_input.h with these
- * choices, in the corpus "trace". */
+/* Saves the built trace, `size` bytes of it, as an input of trace_input.h with
+ * these choices, in the corpus "trace". */
 void save_input(const builder *b, size_t size, const char *name,
                 const uint8_t *choices);
 
-/* Saves an input in the corpus of that kind, with INPUT_CHOICES choices. */
+/* Saves an input in the corpus of this kind, with INPUT_CHOICES choices. */
 void save_input_as(const char *kind, const builder *b, size_t size,
                    const char *name, const uint8_t *choices);
 
-/* Traces for the targets whose input is one. */
+/* Traces for the targets whose input is a single trace. */
 void make_inputs(void);
-/* Traces that claim what they do not hold, for fuzz_limit.c. */
+/* Traces that claim more than they hold, for fuzz_limit.c. */
 void make_limits(void);
 
 #endif

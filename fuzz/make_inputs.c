@@ -1,6 +1,6 @@
-/* The traces that targets of trace_input.h begin with: those of make_corpus.c
- * as such inputs, and one that has some of everything, once for each choice
- * that a target has. */
+/* The first traces of targets that use trace_input.h: the traces of
+ * make_corpus.c in this form, and a trace that has some of everything, once for
+ * each choice of a target. */
 #include <string.h>
 
 #include <vestige/graph.h>
@@ -13,8 +13,8 @@
 #include "trace_input.h"
 
 enum {
-    CHOICES = 20, /* formats that fuzz_export.c has */
-    EDITS = 12,   /* places of edits that fuzz_view.c has */
+    CHOICES = 20, /* number of formats in fuzz_export.c */
+    EDITS = 12,   /* number of places of edits in fuzz_view.c */
     MAIN = 1,
     LEN,
     STEP,
@@ -40,7 +40,7 @@ static void put(bytes *to, const void *from, size_t count)
     to->count += count;
 }
 
-/* The chunk there, without the zeros that it ends with. */
+/* Writes the chunk without the zeros at its end. */
 static void put_chunk(bytes *to, const unsigned char *at, size_t room)
 {
     vst_chunk_header header;
@@ -53,7 +53,8 @@ static void put_chunk(bytes *to, const unsigned char *at, size_t room)
     if (count > room)
         count = room;
     if (header.magic == VST_CHUNK_MAGIC)
-        header.magic = 1; /* else it says how often */
+        header.magic = 1; /* otherwise the field says how often the payload is
+                           * repeated */
     header.checksum = (uint32_t)(count - sizeof header);
     put(to, &header, sizeof header);
     put(to, at + sizeof header, count - sizeof header);
@@ -147,7 +148,7 @@ static void put_facts(builder *b, uint64_t sequence, uint64_t forward)
     static const char facts[] = "\2\5float\2\4\6\2\6\2" /* a tensor */
                                 "\5\7"                  /* an integer */
                                 "\x0e\x10"              /* flops */
-                                "\x0d\4what\10\1x";     /* a named text */
+                                "\x0d\4what\10\1x";     /* text with a name */
     uint64_t words[2 + (sizeof facts + 7) / 8] = {
         sequence,
         vst_operator_word(1, forward,
@@ -236,7 +237,7 @@ static void build_all(builder *b)
                    1);
 }
 
-/* So many calls that an index of them has levels and checkpoints. */
+/* So many calls that an index of the trace has levels and checkpoints. */
 static void build_many(builder *b)
 {
     builder_init(b);
@@ -277,7 +278,7 @@ void make_inputs(void)
     build_many(&b);
     save_one(&b, "many", 0, (uint8_t[INPUT_CHOICES]){0});
     save_one(&b, "many", 1, (uint8_t[INPUT_CHOICES]){INPUT_PACKED});
-    /* An edit of each table of an index: its second number, by much. */
+    /* Edits each table of an index: adds much to its second number. */
     for (unsigned i = 0; i < EDITS; i++)
         save_one(&b, "many_edit", i,
                  (uint8_t[INPUT_CHOICES]){0, 0, 0, 0, (uint8_t)i, 0, 8, 0x40});

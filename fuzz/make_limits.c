@@ -1,5 +1,5 @@
-/* Traces that would take far more memory than they are long, if what they claim
- * were believed: each is read in every way. */
+/* Traces that would take far more memory than their size if readers believed
+ * their claims; every way of reading is tried. */
 #include <string.h>
 
 #include <vestige/memory.h>
@@ -53,7 +53,7 @@ static void make_id(const char *name, vst_definition_kind kind)
     end(&b, name);
 }
 
-/* A call of function 1 on top of the parent. */
+/* Adds a call of function 1 on top of the parent. */
 static void put_stack(builder *b, vst_stack_id id, vst_stack_id parent)
 {
     builder_stack(b, id, parent, VST_STACK_LANGUAGE, UINT64_C(1) << 32 | 7);
@@ -68,8 +68,8 @@ static void allocate(builder *b, uint64_t address, vst_stack_id stack)
     builder_word(b, stack);
 }
 
-/* The stacks of a recursion, one allocation each, and if asked for one whose
- * number is far too large. */
+/* The stacks of a recursion, with one allocation each; if wanted, one stack has
+ * a number that is far too large. */
 static void make_stacks(const char *name, vst_stack_id count, bool huge)
 {
     builder b;
@@ -101,7 +101,7 @@ static void make_recursion(const char *name, const char *function)
     end(&b, name);
 }
 
-/* As deep as an input can make it: its payload is one call, so many times. */
+/* The deepest possible input: its payload is one call, repeated. */
 static void make_deepest(void)
 {
     builder b;
@@ -114,7 +114,7 @@ static void make_deepest(void)
     end(&b, "deepest");
 }
 
-/* Two stacks that alternate: each switch puts all calls of one stack away. */
+/* Two stacks that alternate: each switch puts all calls of a stack away. */
 static void make_switches(void)
 {
     builder b;

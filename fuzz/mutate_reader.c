@@ -1,7 +1,6 @@
-/* How libFuzzer changes a trace file: mostly within one header or the used part
- * of one chunk, since the rest of a page is zeros, and mostly with the
- * checksums set right again, since without that a change gets no further than
- * these. */
+/* Changes trace files for libFuzzer: mostly inside a header or the used part of
+ * a chunk, because the rest of a page is zeros, and mostly with corrected
+ * checksums, because readers refuse other files early. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -15,7 +14,7 @@ size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max_size,
                                unsigned seed);
 
-/* Where chunks begin, by the sizes that their headers claim. */
+/* Finds where chunks begin, by the sizes in their headers. */
 static size_t find_chunks(const uint8_t *bytes, size_t size, size_t *chunks)
 {
     size_t count = 0, offset = VST_FILE_HEADER_SIZE;
@@ -24,7 +23,7 @@ static size_t find_chunks(const uint8_t *bytes, size_t size, size_t *chunks)
         vst_chunk_header header;
 
         memcpy(&header, bytes + offset, sizeof header);
-        if (header.magic != VST_CHUNK_MAGIC) { /* an empty slot, perhaps */
+        if (header.magic != VST_CHUNK_MAGIC) { /* perhaps an empty slot */
             offset += VST_CHUNK_ALIGN;
             continue;
         }
@@ -52,7 +51,7 @@ static bool is_packed(const uint8_t *bytes, size_t size)
            memcmp(bytes, VST_PACK_MAGIC, sizeof VST_PACK_MAGIC - 1) == 0;
 }
 
-/* Where frames begin, by the sizes that their heads claim. */
+/* Finds where frames begin, by the sizes in their heads. */
 static size_t find_frames(const uint8_t *bytes, size_t size, size_t *frames)
 {
     size_t count = 0, at = sizeof(vst_pack_header);
@@ -76,7 +75,8 @@ static void fix_packed(uint8_t *bytes, size_t size)
         fix_frame(bytes + frames[i], size - frames[i]);
 }
 
-/* A head, or all; rarely the sums are left as they are. */
+/* Corrects the checksums of a head, or of all parts; rarely leaves them
+ * wrong. */
 static size_t mutate_packed(uint8_t *bytes, size_t size, size_t max_size,
                             unsigned seed)
 {
@@ -96,7 +96,7 @@ static size_t mutate_packed(uint8_t *bytes, size_t size, size_t max_size,
 
 /* ---- plain --------------------------------------------------------------- */
 
-/* Changes one part without moving what lies behind it. */
+/* Changes one part without moving the bytes behind it. */
 static void mutate_part(uint8_t *bytes, size_t size, unsigned seed)
 {
     size_t chunks[CHUNKS_MAX + 1], count = find_chunks(bytes, size, chunks + 1);
@@ -105,7 +105,7 @@ static void mutate_part(uint8_t *bytes, size_t size, unsigned seed)
 
     chunks[0] = 0;
     at = chunks[seed % (count + 1)];
-    if (at != 0 && seed >> 8 & 3) /* what is in it, not its header */
+    if (at != 0 && seed >> 8 & 3) /* the payload, not the header */
         at += sizeof(vst_chunk_header);
     part = at < size ? size - at : 0;
     if (part > PART >> (seed >> 10 & 3))

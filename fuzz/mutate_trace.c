@@ -1,5 +1,5 @@
-/* How libFuzzer changes an input of trace_input.h: by whole records, chunks and
- * fields, so that what comes out is nearly always a trace. */
+/* Changes inputs of trace_input.h for libFuzzer: by whole records, chunks and
+ * fields, so that the result is nearly always a valid trace. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum {
     HEAD = sizeof(vst_chunk_header),
     CHUNKS_MAX = 64,
     RECORDS_MAX = 4096,
-    RECORD_WORDS_MAX = 8, /* of one that is made up */
+    RECORD_WORDS_MAX = 8, /* words of a made-up record */
     COPY_MAX = 512        /* bytes of one copy */
 };
 
@@ -23,7 +23,7 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *first, size_t first_size,
                                  uint8_t *out, size_t max_size, unsigned seed);
 
 typedef struct part {
-    size_t at;      /* of the header */
+    size_t at;      /* fields of the header */
     size_t payload; /* bytes */
     bool is_records;
 } part;
@@ -71,7 +71,7 @@ static void set_payload(input *in, const part *of, size_t payload)
            sizeof count);
 }
 
-/* Makes room in a part; false if there is none. */
+/* Makes room in a part; returns false if there is none. */
 static bool open_gap(input *in, const part *of, size_t at, size_t count)
 {
     if (count > in->max_size - in->size)
@@ -99,7 +99,8 @@ static uint32_t entry_size(const uint8_t *at)
     return size;
 }
 
-/* Where the records or entries of a part begin; the last one is its end. */
+/* Finds where the records or entries of a part begin; the last offset is the
+ * part's end. */
 static size_t find_records(const input *in, const part *of, size_t *records)
 {
     size_t count = 0, at = of->at + HEAD, end = at + of->payload;
@@ -122,7 +123,7 @@ static size_t find_records(const input *in, const part *of, size_t *records)
     return count;
 }
 
-/* Mostly a number that means something: a count, an id, an address. */
+/* Draws a number, mostly a plausible one: a count, an id, an address. */
 static uint64_t make_up_word(input *in)
 {
     switch (draw(in, 6)) {
@@ -213,13 +214,13 @@ static void copy_records(input *in, const part *of, const size_t *records,
         memcpy(in->bytes + at, copy, bytes);
 }
 
-/* Changes bytes of a record where they are. */
+/* Changes bytes of a record in place. */
 static void change_record(input *in, const size_t *records, size_t count)
 {
     size_t which = draw(in, count);
     size_t at = records[which], bytes = records[which + 1] - at;
 
-    if (bytes > 8 && draw(in, 2)) { /* what it carries */
+    if (bytes > 8 && draw(in, 2)) { /* the record's payload */
         size_t skip = 8 * draw(in, bytes / 8);
         at += skip;
         bytes -= skip;
@@ -276,7 +277,7 @@ static void mutate_head(input *in, const part *of)
     memcpy(in->bytes + of->at, &header, HEAD);
 }
 
-/* Copies a chunk of other bytes to before the i-th one, or the end. */
+/* Copies a chunk of another input in front of the i-th chunk, or to the end. */
 static void insert_chunk(input *in, const uint8_t *bytes, const part *from,
                          size_t before)
 {
@@ -322,8 +323,8 @@ static void mutate_file(input *in)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* Four together are a place and what to do there, in targets that edit what
- * they made of the trace. */
+/* In targets that edit their own results of the trace, four choices together
+ * are a place and a change. */
 static void mutate_choices(input *in)
 {
     uint8_t *at = in->bytes + 4 * draw(in, INPUT_CHOICES / 4);
@@ -357,7 +358,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max_size,
     return in.size;
 }
 
-/* The first, and a chunk of the second. */
+/* The first trace, and a chunk of the second. */
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *first, size_t first_size,
                                  const uint8_t *second, size_t second_size,
                                  uint8_t *out, size_t max_size, unsigned seed)

@@ -1,4 +1,4 @@
-/* Sets checksums of files right again, after something was changed in them. */
+/* Corrects checksums of files after changes. */
 #ifndef VST_FUZZ_SUMS_H
 #define VST_FUZZ_SUMS_H
 

@@ -1,6 +1,6 @@
-/* A target's function for one input: libFuzzer calls it (make fuzz), and so
- * does driver.c with a corpus (make test). A target that finds an error ends
- * the program. One thread. */
+/* A target's function for one input, called by libFuzzer (make fuzz) and by
+ * driver.c with a corpus (make test). A target that finds an error ends the
+ * program. One thread. */
 #ifndef VST_FUZZ_TARGET_H
 #define VST_FUZZ_TARGET_H
 

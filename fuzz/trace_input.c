@@ -1,4 +1,4 @@
-/* Makes trace files of inputs, see trace_input.h. One thread. */
+/* Makes trace files from inputs, see trace_input.h. One thread. */
 #include "trace_input.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@ enum { OFFSET_NS = 123456789, CONTENTS_MAX = 64 << 20 };
 
 /* ---- the file ------------------------------------------------------------ */
 
-/* All zeros but for the input in hand. */
+/* The file: all zeros except for the current input. */
 _Alignas(8) static unsigned char file[INPUT_FILE_MAX];
 static size_t file_used;
 
@@ -33,8 +33,8 @@ static void put_header(trace_input *input, const uint8_t *bytes)
     input->size = VST_FILE_HEADER_SIZE;
 }
 
-/* Puts a chunk at the end of the file; how many bytes of the input it took, 0
- * if there is no room for it. *used: where its payload ends. */
+/* Appends a chunk to the file; returns how many bytes of the input it took, 0
+ * if there is no room. Sets *used to the end of its payload. */
 static size_t put_chunk(trace_input *input, const uint8_t *bytes, size_t left,
                         size_t *used)
 {
@@ -96,7 +96,7 @@ static void remove_folder(void)
     DIR *entries = opendir(folder);
     struct dirent *entry;
 
-    if (entries == NULL) /* no file was asked for */
+    if (entries == NULL) /* the target wants no file */
         return;
     while ((entry = readdir(entries)) != NULL)
         unlinkat(dirfd(entries), entry->d_name, 0);
@@ -107,7 +107,7 @@ static void remove_folder(void)
 
 void input_free(trace_input *input)
 {
-    remove_folder(); /* now: libFuzzer ends without a word */
+    remove_folder(); /* here, because libFuzzer exits without notice */
     memset(file, 0, file_used);
     file_used = 0;
     memset(input, 0, sizeof *input);
@@ -130,7 +130,8 @@ static bool is_no_trace(vst_status status)
            status == VST_E_VERSION || status == VST_E_UNSUPPORTED;
 }
 
-/* The file packed; -1 if it is no trace, or this build cannot pack. */
+/* Returns the file, packed; -1 if it is not a trace, or if this build cannot
+ * pack. */
 static int packed_file(const trace_input *input)
 {
     vst_pack_options options = {.level = 1, .overwrite = true};
@@ -248,7 +249,7 @@ const char *input_folder(void)
     const char *parent = getenv("TMPDIR");
 
     if (folder[0] == '\0') {
-        if (parent == NULL) /* in memory, where there is no disk to wait for */
+        if (parent == NULL) /* in memory, so that no disk slows the target */
             parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
         snprintf(folder, sizeof folder, "%s/vestige-fuzz-XXXXXX", parent);
         MUST(mkdtemp(folder) != NULL);

@@ -1,4 +1,4 @@
-"""A training by Hugging Face's accelerate, which records it with what it takes for torch.profiler.
+"""A training by Hugging Face's accelerate, which records with a profiler that it takes for torch.profiler.
 
 python accelerate_fit.py FOLDER
 """

@@ -1,5 +1,5 @@
-"""Recordings that several clients read: a training on two ranks, by torch's profiler and by ours; one by Lightning; a
-program without torch.
+"""Recordings that several clients read: a training on two ranks with torch's profiler and with ours, a training with
+Lightning, and a program without torch.
 """
 
 import gzip
@@ -16,7 +16,7 @@ import pytest
 
 HERE = Path(__file__).parent
 DEMO = HERE.parents[1] / "examples" / "demo.py"
-RECORDED = [2, 3, 4]  # steps, by the schedules of training.py and of Lightning
+RECORDED = [2, 3, 4]  # the steps recorded by the schedules of training.py and of Lightning
 
 
 def run(*command, **options):
@@ -29,7 +29,7 @@ def run(*command, **options):
 
 @pytest.fixture(scope="session")
 def training(tmp_path_factory):
-    """The folder of training.py: `torch` and `vestige` in it have a file of each rank."""
+    """The output folder of training.py: its subfolders `torch` and `vestige` have a file of each rank."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("no torch on this Python")
     for attempt in range(2):
@@ -43,12 +43,14 @@ def training(tmp_path_factory):
         warnings.warn("training.py failed in gloo's connections, and runs once more: " + failure, stacklevel=1)
 
 
-# What gloo says when its connections do not come about or break: not our doing, unless it comes again.
+# Gloo's messages about connections that fail or break. Such a failure is not ours, unless it happens again.
 GLOO = re.compile(r"gloo.*(connect|timed out|timeout|address)|Connection (closed by peer|reset|refused)", re.IGNORECASE)
 
 
 def train(folder):
-    """The exit codes of the ranks, and what they printed. One that fails ends the other, which would wait for it."""
+    """Returns the exit codes of the ranks and their output. If one rank fails, the others are ended, because they would
+    wait for it.
+    """
     command = [sys.executable, HERE / "training.py"]
     said = [folder / f"said.{rank}" for rank in range(2)]
     ranks = []
@@ -61,7 +63,7 @@ def train(folder):
         if None not in codes or any(codes):
             break
         time.sleep(0.05)
-    time.sleep(0 if None not in codes else 2)  # the other may yet say what it died of
+    time.sleep(0 if None not in codes else 2)  # the other rank may still report its reason
     codes = [process.poll() for process in ranks]
     for process in ranks:
         process.kill()
@@ -70,19 +72,19 @@ def train(folder):
 
 
 def exception_of(text):
-    """The last exception in what a rank printed: the lines behind those of its traceback."""
+    """Returns the last exception in a rank's output: the lines behind its traceback."""
     _, traceback, rest = text.rpartition("Traceback (most recent call last):\n")
     return "\n".join(line for line in rest.splitlines() if not line.startswith("  ")) if traceback else ""
 
 
 def is_gloos_trouble(codes, said):
-    """Whether every rank that failed died of an exception of gloo's."""
+    """Returns whether every failed rank died of an exception of gloo's."""
     ends = [exception_of(text) for code, text in zip(codes, said) if code]
     return bool(ends) and all(GLOO.search(end) for end in ends)
 
 
 def failure_of_ranks(codes, said):
-    """How each ended, in its last words, before all that they said."""
+    """Returns how each rank ended, by its last lines, followed by the whole output."""
     lines = []
     for rank, (code, text) in enumerate(zip(codes, said)):
         end = exception_of(text) or text.strip()[-300:]
@@ -93,7 +95,7 @@ def failure_of_ranks(codes, said):
 
 @pytest.fixture(scope="session")
 def lightning(tmp_path_factory):
-    """The folder of lightning_fit.py, which Lightning's profiler filled."""
+    """The output folder of lightning_fit.py, written by Lightning's profiler."""
     for package in ("torch", "lightning"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"no {package} on this Python")
@@ -104,7 +106,7 @@ def lightning(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory):
-    """A folder with the trace of a program without torch, under the name that the TensorBoard plugin looks for."""
+    """A folder with the trace of a program without torch, under a name that the TensorBoard plugin reads."""
     folder = tmp_path_factory.mktemp("plain")
     (folder / "log").mkdir()
     run("-m", "vestige", "run", "-q", "-o", folder / "demo.vst", DEMO, cwd=folder)
@@ -118,6 +120,6 @@ def document(path, **options):
 
 
 def only(folder, pattern):
-    """The one file that matches."""
+    """Returns the only file that matches."""
     (path,) = Path(folder).glob(pattern)
     return path

@@ -14,8 +14,8 @@ import threading
 from pathlib import Path
 
 APPEND, FINALIZE, QUERY = 1, 2, 3  # TraceProcessorRpc.TraceProcessorMethod
-APPEND_DATA, QUERY_ARGS = 101, 103  # TraceProcessorRpc's request fields
-APPEND_RESULT, QUERY_RESULT, FINALIZE_RESULT = 201, 203, 212  # and its response fields
+APPEND_DATA, QUERY_ARGS = 101, 103  # fields of TraceProcessorRpc's request
+APPEND_RESULT, QUERY_RESULT, FINALIZE_RESULT = 201, 203, 212  # fields of its response
 NULL, VARINT, DOUBLE, STRING, BLOB = 1, 2, 3, 4, 5  # QueryResult.CellsBatch.CellType
 CHUNK = 16 << 20
 
@@ -30,7 +30,7 @@ class TraceError(RuntimeError):
 
 class TraceProcessor:
     def __init__(self, timeout=300):
-        """Start an engine with no trace; `timeout` is the most seconds any one request may take."""
+        """Starts an engine without a trace; a request may take at most `timeout` seconds."""
         node, engine = find_node(), find_engine()
         self._timeout = timeout
         self._late = False
@@ -42,7 +42,7 @@ class TraceProcessor:
 
     @classmethod
     def open(cls, path, timeout=300):
-        """Load a whole trace. Damage the engine can live with does not raise: see problems()."""
+        """Loads a whole trace. Damage that the engine can read past does not raise: see problems()."""
         with open(path, "rb") as file:
             if not file.peek(1):
                 raise TraceError(f"{path} is empty")
@@ -57,7 +57,7 @@ class TraceProcessor:
         return self
 
     def query(self, sql):
-        """The rows of the last statement in `sql`, as dicts by column name."""
+        """Returns the rows of the last statement in `sql`, as dicts by column name."""
         columns, cells, error, last = [], [], b"", False
         with self._deadline():
             self._send(QUERY, _field(QUERY_ARGS, _field(1, sql.encode())))
@@ -116,7 +116,7 @@ class TraceProcessor:
             raise self._dead() from None
 
     def _receive(self, result):
-        """The next reply's field `result`."""
+        """Returns the field `result` of the next reply."""
         head = self._read(2)  # a tag, and the first byte of the size
         while head[-1] > 127:
             head += self._read(1)
@@ -142,7 +142,7 @@ class TraceProcessor:
 
 
 def problems(tp):
-    """What the engine lost or refused of the trace: (name, count) of every error, data loss and dropped slice."""
+    """Returns errors, data losses and dropped slices: (name, count)."""
     rows = tp.query(
         "SELECT name, sum(value) AS total FROM stats"
         " WHERE value != 0 AND (severity IN ('error', 'data_loss') OR name GLOB 'slice_*')"
@@ -207,7 +207,7 @@ def _read_varint(data, at):
 
 
 def _fields(data):
-    """(field number, value) of each field in a message; length-delimited and fixed-size values are bytes."""
+    """Yields (field number, value) of each field in a message; length-delimited and fixed-size values are bytes."""
     at = 0
     while at < len(data):
         tag, at = _read_varint(data, at)
@@ -223,7 +223,7 @@ def _fields(data):
 
 
 def _read_batch(batch, cells):
-    """Append a CellsBatch's values to `cells`; true if it is the last one."""
+    """Appends a CellsBatch's values to `cells`; returns whether it is the last batch."""
     kinds, last, values = b"", False, {}
     for number, data in _fields(batch):
         if number == 1:

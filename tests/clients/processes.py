@@ -1,4 +1,4 @@
-"""A program of several processes, each with a trace of its own: a parent, a child it forks and two that it starts."""
+"""A program of several processes, each with its own trace: a parent, a child that it forks, and two that it starts."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def in_parent(path):
         return subprocess.Popen([sys.executable, __file__, path, root, str(os.getpid()), str(number)])
 
     def fork():
-        recording.stop()  # the child is to have a recording of its own
+        recording.stop()  # starts another recording in the child
         recording.start()
         return os.fork()
 

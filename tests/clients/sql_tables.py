@@ -1,5 +1,5 @@
-"""A small set of tables written by hand, as docs/reference/tables.md has them: a training of three ranks on two hosts, in which
-what is asked has answers that a person can work out. Rank 1 has a device with two streams.
+"""A small set of tables written by hand, in the form of docs/reference/tables.md: a training of three ranks on two
+hosts. A person can work out the answers to the ready questions. Rank 1 has a device with two streams.
 
 Each rank runs steps 2 and 3. A step is `ProfilerStep#N`, in it `train.py(10): train` calls `train.py(20): load` and
 `<built-in sleep>`; load calls itself once. Rank 2 is slow in step 3. Times are in milliseconds of the wall clock from START on.
@@ -68,7 +68,7 @@ STACKS = {
 }  # fmt: skip
 DEPTHS = [0, 1, 2, 3, 2, 3]
 HOSTS = ["alpha", "alpha", "beta"]
-# stream, kind, name, start and duration in milliseconds, bytes, when its launch was called, in which operator
+# stream, kind, name, start and duration in ms, bytes, time of the launch, operator of the launch
 ACTIVITIES = [
     (None, "runtime", "cudaLaunchKernel", 5, 1, None, None, None),
     (7, "kernel", "gemm", 10, 20, None, 5, "aten::mm"),
@@ -79,7 +79,7 @@ ACTIVITIES = [
 
 
 def write(folder, *, slow_ms=40, scale=1):
-    """Of rank 2, the sleep in step 3 takes `slow_ms` more than that of others; all takes `scale` times as long."""
+    """Rank 2's sleep in step 3 takes `slow_ms` more than the others'; all times are multiplied by `scale`."""
     rows = {name: [] for name in SCHEMAS}
     for process, host in enumerate(HOSTS):
         rows["process"].append(

@@ -1,4 +1,4 @@
-"""A real TensorBoard with torch's profiler plugin, asked over HTTP as its page asks it."""
+"""A real TensorBoard with torch's profiler plugin, queried over HTTP like its page does."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ PLUGIN = "/data/plugin/pytorch_profiler/"
 
 class Server:
     def __init__(self, folder, timeout=120):
-        """Serve all runs below `folder`, once the plugin has read them."""
+        """Serves all runs below `folder`, once the plugin has read them."""
         self._log = []
         self._deadline = time.monotonic() + timeout
         command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder)]
@@ -32,7 +32,7 @@ class Server:
             raise
 
     def _all_runs(self, expected):
-        """The plugin reads one run after the other, and does not load anything in between."""
+        """The plugin reads runs one after the other, and loads nothing else meanwhile."""
 
         def look():
             answer = self.ask("runs")
@@ -41,7 +41,7 @@ class Server:
         return look
 
     def ask(self, route, **arguments):
-        """What the plugin answers, from its JSON."""
+        """Returns the plugin's answer, from JSON."""
         url = f"{self._address}{PLUGIN}{route}?{urllib.parse.urlencode(arguments)}"
         with urllib.request.urlopen(url, timeout=60) as reply:
             data = reply.read()
@@ -50,7 +50,7 @@ class Server:
         return json.loads(data)
 
     def complaints(self):
-        """Warnings and errors that the plugin logged."""
+        """Returns the warnings and errors that the plugin logged."""
         return [line for line in self._log if re.match(r"[WE]\d{4} ", line) and "security_validator" not in line]
 
     def close(self):

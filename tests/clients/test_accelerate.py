@@ -8,7 +8,7 @@ from .conftest import HERE, document, only, run
 
 
 def recorded(script, tmp_path, packages, pattern):
-    """The events of the one trace that a script wrote."""
+    """Returns the events of the only trace that a script wrote."""
     for package in ("torch", *packages):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"no {package} here")

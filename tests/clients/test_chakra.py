@@ -1,6 +1,7 @@
-"""Our execution traces in Chakra's converter (mlc-chakra), beside torch's: every node arrives, with its name and parent.
+"""Our execution traces in Chakra's converter (mlc-chakra), compared with torch's: every node arrives, with its name and
+parent.
 
-Its linker asks for et_replay, which no package index has, and for kernels of a GPU: it is not tested here.
+Its linker asks for et_replay, which is in no package index, and for kernels of a GPU, so the linker is not tested.
 """
 
 from collections import Counter
@@ -21,7 +22,7 @@ THREAD = "[pytorch|profiler|execution_trace|thread]"
 
 
 def converted(path, folder):
-    """The nodes of Chakra's file."""
+    """Returns the nodes of Chakra's file."""
     out = folder / f"{path.stem}.et"
     PyTorchConverter().convert(str(path), str(out), simulate=True)
     file = openFileRd(str(out))
@@ -40,7 +41,7 @@ def attribute(node, name):
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_converter_keeps_every_node(training, tmp_path, rank):
-    """But the process's root, which it drops of torch's traces too."""
+    """Without the process's root, which the converter also drops from torch's traces."""
     path = training / f"vestige.{rank}.et.json"
     given = {node["id"]: node for node in document(path)["nodes"] if node["id"] != 1}
     nodes = converted(path, tmp_path)

@@ -1,5 +1,6 @@
-"""Our declarations of CUPTI's records beside NVIDIA's, and our reading of buffers beside that of the real libcupti, for
-the version that tests/clients/requirements.txt names. proofs/cupti.py does it for every version that there is."""
+"""Compares our declarations of CUPTI's records with NVIDIA's, and our reading of buffers with the real libcupti's, for
+the version that tests/clients/requirements.txt names. proofs/cupti.py compares all versions.
+"""
 
 import shutil
 import sys
@@ -28,7 +29,7 @@ def test_records_are_declared_as_in_nvidias_headers(tmp_path):
 
 
 def test_a_declaration_that_differs_is_found(tmp_path, monkeypatch):
-    """A member of four bytes before the kernel's name, and all behind it is elsewhere."""
+    """An additional member of four bytes before the kernel's name shifts all later members."""
     here = tmp_path / "tests" / "cupti"
     shutil.copytree(headers.HERE, here)
     shutil.copytree(TESTS.parent / "adapters" / "cupti", tmp_path / "adapters" / "cupti")

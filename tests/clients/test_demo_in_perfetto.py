@@ -1,5 +1,5 @@
-"""The demo's trace, recorded and exported by the command, as Perfetto's trace_processor reads it: nothing is dropped,
-and every call of the known program is there.
+"""The demo's trace, recorded and exported by the command, read by Perfetto's trace_processor: no event is dropped, and
+every call of the known program is present.
 """
 
 import importlib.util
@@ -15,7 +15,7 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 
 def demo_counts():
-    """What the demo says of itself: {function: calls}."""
+    """Returns the demo's own counts: {function: calls}."""
     spec = importlib.util.spec_from_file_location("demo", DEMO)
     demo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(demo)
@@ -73,7 +73,7 @@ def test_calls_lie_inside_their_callers(processor):
         SELECT DISTINCT parent.name FROM slice JOIN slice parent ON slice.parent_id = parent.id
         WHERE slice.name GLOB '*: {}'
     """
-    # Turbo shows what sorted() calls, which calls back.
+    # Turbo shows the calls that sorted() makes back to Python.
     (caller,) = rows(processor, sql.format("by_price"))
     assert caller in {("<built-in function sorted>",), ("<built-in method sort of list object>",)}
     assert {name.rpartition(" ")[2] for (name,) in rows(processor, sql.format("fibonacci"))} == {

@@ -1,4 +1,6 @@
-"""What HTA, TensorBoard and DuckDB make of a trace whose device did a known work: the answers follow from the times in it."""
+"""Results of HTA, TensorBoard and DuckDB for a trace whose device did known work: all answers follow from the trace's
+times.
+"""
 
 import sys
 from pathlib import Path
@@ -17,12 +19,12 @@ from .test_in_hta import analyse
 from .test_query import ask as query
 
 STEPS = 3
-STEP = 10_000  # microseconds from one to the next
+STEP = 10_000  # microseconds from one step to the next
 PROPERTIES = '"numSms": 108, "totalGlobalMem": 85899345920, "computeMajor": 9, "computeMinor": 0'
 
 
 def write_step(work, number):
-    """Busy from 1,000 to 5,500: a kernel, a shorter one, communication beside both, and a copy."""
+    """Busy from 1,000 to 5,500: two kernels, communication that overlaps both, and a copy."""
     at, correlation = 1000 + STEP * number, 10 * number
     work.span(ANNOTATION, f"ProfilerStep#{number}", at, at + 9000)
     work.span(OPERATOR, "aten::mm", at + 100, at + 300)
@@ -181,7 +183,9 @@ def test_tensorboards_kernels_take_as_long_as_the_device_says(board):
 
 
 def test_tensorboards_steps_are_made_of_kernels_copies_and_operators(board):
-    """It takes what torch.profiler writes of a step on each stream for a step, too; the program's own comes first."""
+    """TensorBoard also takes torch.profiler's spans of a step on each stream for steps; the program's own steps come
+    first.
+    """
     steps = ask(board, "overview")["steps"]
     kinds = [column["name"] for column in steps["columns"][1::2]]
     own = {row[0]: dict(zip(kinds, row[1::2])) for row in reversed(steps["rows"])}

@@ -1,5 +1,5 @@
-"""What devices did, as Perfetto's trace_processor reads it from its own format: a trace made by hand, whose times are
-known, and one of the device made of threads (examples/c/device), whose order is.
+"""Activities of devices in Perfetto's own format, read by its trace_processor: a trace made by hand with known times,
+and a trace of the device made of threads (examples/c/device) with a known order.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "python"))
 from handmade_devices import ANNOTATION, COPY, KERNEL, OPERATOR, SYNC, Work, device
 
 DEVICE = REPOSITORY / "build" / "c" / "examples" / "c" / "device"
-ROUNDS = 20  # of the example
+ROUNDS = 20  # streams of the example
 TRACKS = "SELECT t.name, t.id, p.name AS parent FROM track t LEFT JOIN track p ON t.parent_id = p.id"
 SLICES = """
 SELECT s.id, s.ts, s.dur, s.name, s.category, s.depth, t.name AS track, p.name AS parent,
@@ -49,7 +49,7 @@ def export(path):
 
 @pytest.fixture(scope="module")
 def handmade(tmp_path_factory):
-    """One call launches two kernels, which overlap; another copies; a synchronisation overlaps that copy."""
+    """One call launches two kernels, which overlap; another call copies; a synchronisation overlaps this copy."""
     work = Work()
     work.span(ANNOTATION, "step", 100, 900)
     work.span(OPERATOR, "aten::mm", 200, 800)
@@ -65,7 +65,7 @@ def handmade(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory):
-    """The example's pipeline: a round copies on stream 0, then sums on streams 1 and 2 at once."""
+    """The example's pipeline: each round copies on stream 0, then sums on streams 1 and 2 in parallel."""
     assert DEVICE.exists(), f"{DEVICE} is not there: make build/c/.core builds it"
     folder = tmp_path_factory.mktemp("workers")
     subprocess.run([DEVICE, folder / "t.json", folder / "t.vst"], check=True, capture_output=True, timeout=60)

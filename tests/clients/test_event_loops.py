@@ -1,4 +1,4 @@
-"""Tasks in other event loops than asyncio's own: uvloop, and anyio on asyncio and on uvloop."""
+"""Tasks in other event loops than asyncio's: uvloop, and anyio on asyncio and on uvloop."""
 
 import asyncio
 import sys
@@ -37,7 +37,7 @@ def new_loop():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_each_step_of_a_random_program_is_of_the_task_that_uvloop_ran(tmp_path, engine, seed):
-    """The loop notes its steps by itself."""
+    """The event loop notes its steps."""
     uvloop = pytest.importorskip("uvloop")
 
     class Loop(scheduled.Noting, uvloop.Loop):
@@ -97,14 +97,14 @@ def test_eager_tasks_in_uvloop(tmp_path, engine, new_loop):
     assert [step[4] for step in found.steps_of("eager")] == [FUTURE, ENDED]
     assert [step[4] for step in found.steps_of("main")] == [TASK, ENDED]
     (first, _), (around, _) = found.steps_of("eager"), found.steps_of("main")
-    assert around[2] < first[2] and first[3] < around[3]  # inside of the step that made it
+    assert around[2] < first[2] and first[3] < around[3]  # inside the step that made it
 
 
 # ---- anyio -----------------------------------------------------------------------
 
 
 def stream_of(anyio):
-    """A task that sends to three of one name, and one of another."""
+    """A task that sends to three tasks of one name, and to one task of another name."""
 
     async def take(receive):
         async for _ in receive:
@@ -142,7 +142,7 @@ def test_tasks_of_anyio_have_the_names_that_the_program_gave(streamed):
         assert task[7] == sum(step[3] - step[2] for step in own)
         assert own[-1][4] == ENDED and all(before[3] <= after[2] for before, after in zip(own, own[1:]))
     told = vestige("report", streamed, "--tasks").out
-    assert "  taker\n" in told and "  sleeper\n" in told  # and not anyio's function that runs them
+    assert "  taker\n" in told and "  sleeper\n" in told  # and not the function of anyio that runs them
 
 
 def test_lanes_of_anyio_are_grouped_by_name(streamed):

@@ -1,5 +1,5 @@
-"""Files for other tools, read by those tools: Perfetto's own format says what Chrome's says, slice by slice; speedscope
-shows every function; callgrind_annotate, pprof and flamegraph.pl add up the same times.
+"""Files for other tools, read by these tools: Perfetto's own format agrees with Chrome's slice by slice; speedscope
+shows every function; callgrind_annotate, pprof and flamegraph.pl add up equal times.
 """
 
 import base64
@@ -24,7 +24,7 @@ from .perfetto import ClientMissing, TraceProcessor, find_engine, find_node, pro
 PROGRAM = Path(__file__).with_name("timeline.py")
 SPEEDSCOPE = Path(sys.prefix) / "node_modules" / "speedscope" / "dist" / "release"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-IDS = {"Python id", "Python parent id", "Ev Idx", "Op count"}  # which Perfetto's format does not need
+IDS = {"Python id", "Python parent id", "Ev Idx", "Op count"}  # events that Perfetto's format does not need
 FORMATS = ["t.json", "t.pftrace", "t.speedscope.json", "callgrind.out.t", "t.pb.gz", "t.folded", "t.svg"]
 FORMATS += ["t.pftrace.gz"]
 
@@ -49,7 +49,7 @@ def rows(tp, sql):
 
 
 def read(path):
-    """All that trace_processor knows of a file, in the words of neither format."""
+    """Returns everything that trace_processor knows of a file, with names that suit both formats."""
     slices = """
         SELECT s.id AS id, coalesce(thread.name, '-') AS thread, s.ts AS ts, s.dur AS dur, s.depth AS depth,
                s.name AS name, s.category AS category
@@ -98,7 +98,8 @@ def test_perfetto_reads_the_same_slices_from_its_own_format(both, document):
     base = document["baseTimeNanoseconds"]
     chrome, perfetto = both
     assert perfetto["problems"] == []
-    # Marks across the whole page are Chrome's; metadata is in the slice of the window. What overlaps is nobody's there.
+    # Marks across the whole page exist only in Chrome's format; metadata are in the window's slice. Overlapping spans
+    # belong to no thread there.
     expected = Counter(
         ((thread, ts + base, *rest), args) for (thread, ts, *rest), args in chrome["slices"] if rest[-1] != "Trace"
     )
@@ -124,7 +125,7 @@ def test_perfetto_reads_the_same_counters_threads_and_arrows(both, document):
 
 
 def test_perfetto_reads_clocks_and_a_compressed_file(both, folder):
-    """Times are those of the wall clock, which each sequence says of its own."""
+    """Times are wall-clock times, which each sequence states for itself."""
     _, perfetto = both
     totals = "SELECT count(*) AS n, sum(dur) AS ns, min(ts) AS first FROM slice"
     with TraceProcessor.open(folder / "t.pftrace.gz") as tp:
@@ -170,7 +171,7 @@ def test_callgrind_annotate_adds_up_the_self_times(folder, document):
 
 
 def own_time(document):
-    """Of all calls, in ns: what the outermost of each thread took."""
+    """Returns the time of all calls, in ns: the sum over the outermost calls of each thread."""
     spans = sorted(
         (event["tid"], round(event["ts"] * 1000), -round(event["dur"] * 1000))
         for event in document["traceEvents"]

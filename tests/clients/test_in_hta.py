@@ -1,7 +1,7 @@
 """Our traces in Holistic Trace Analysis: ranks, steps, the call graph, and every analysis that works without a GPU.
 
-HTA rounds times to whole microseconds unless told not to. Shorter spans then end before they begin, and its call graph
-refuses them, those of torch as well.
+By default, HTA rounds times to whole microseconds. Shorter spans then end before they begin, and its call graph refuses
+them, in torch's traces, too.
 """
 
 import inspect
@@ -42,7 +42,7 @@ def torchs(training):
 
 
 def names(analysis, rank, category):
-    """How often each name of a category is there."""
+    """Returns how often each name of a category occurs."""
     frame = analysis.t.get_trace(rank)
     table = analysis.t.symbol_table.get_sym_table()
     chosen = frame[frame["cat"] == analysis.t.symbol_table.get_sym_id_map()[category]]
@@ -51,8 +51,8 @@ def names(analysis, rank, category):
 
 def whole_nanoseconds(path, folder):
     """Copies the spans of a file for HTA to read, their times in whole nanoseconds. HTA adds microseconds as floats,
-    which may be off by a nanosecond. Where a span begins in the tick in which another one ends, HTA would then have
-    them overlap, and would put what follows below the wrong caller.
+    which may be off by a nanosecond. If a span begins in the tick in which another ends, HTA would see them overlap,
+    and would put later spans below the wrong caller.
     """
     trace = document(path, parse_float=Decimal)
     spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
@@ -64,7 +64,7 @@ def whole_nanoseconds(path, folder):
 
 
 def check_call_graph(path, folder):
-    """HTA finds by time alone the callers that we recorded as ids."""
+    """HTA finds callers by time alone; we recorded them as ids."""
     events = whole_nanoseconds(path, folder)
     analysis = analyse(folder, include_last_profiler_step=True)
     (rank,) = analysis.t.get_ranks()
@@ -83,7 +83,7 @@ def check_call_graph(path, folder):
     for index in calls:
         found, recorded = caller(index), events[index]["args"]["Python parent id"]
         if found != recorded:
-            # HTA puts a call without any duration below a sibling that ended in the same tick.
+            # HTA puts a call of duration 0 below a sibling that ended in the same tick.
             assert events[index]["dur"] == 0 and ends[found] == events[index]["ts"], (found, recorded)
     return graph
 
@@ -113,7 +113,7 @@ def test_operators_and_annotations_are_those_that_torch_records(ours, torchs):
     for rank in range(2):
         assert names(ours, rank, "cpu_op") == names(torchs, rank, "cpu_op")
         annotations = names(ours, rank, "user_annotation")
-        del annotations["## process_group:init ##"]  # the execution trace's; torch begins it and never ends it
+        del annotations["## process_group:init ##"]  # the execution trace's span; torch begins it and never ends it
         assert annotations == names(torchs, rank, "user_annotation")
 
 
@@ -152,7 +152,7 @@ def test_an_analysis_answers_as_it_does_of_torchs_trace(ours, torchs, analysis):
         options = {"visualize": False} if "visualize" in inspect.signature(method).parameters else {}
         try:
             return type(method(**options))
-        except Exception as error:  # most want kernels of a GPU
+        except Exception as error:  # most need kernels of a GPU
             return type(error), str(error)
 
     assert outcome(ours) == outcome(torchs)

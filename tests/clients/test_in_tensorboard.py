@@ -1,5 +1,5 @@
-"""Our traces in TensorBoard: its plugin shows of ours what it shows of those that torch's profiler makes of the same
-training, and complains about nothing.
+"""Our traces in TensorBoard: the plugin shows the same for our traces and for traces of torch's profiler of the same
+training, and reports no problem.
 """
 
 import shutil
@@ -30,7 +30,7 @@ def ask(server, run, route, worker=WORKERS[0], **arguments):
 
 
 def calls(server, run, worker=WORKERS[0], **arguments):
-    """{operator, and what else makes a row of the table: calls}"""
+    """Returns {(operator, other keys of a table's row): calls}."""
     rows = ask(server, run, "operation/table", worker, **arguments)["data"]
     return {(row["name"], row.get("input_shape")): row["calls"] for row in rows}
 

@@ -1,4 +1,4 @@
-"""Lightning's PyTorchProfiler with vestige in torch's place: what it asks of torch.profiler, it gets."""
+"""Lightning's PyTorchProfiler with vestige in torch's place: everything that it asks of torch.profiler works."""
 
 from .conftest import RECORDED, document, only
 
@@ -18,7 +18,7 @@ def test_its_own_annotations_and_those_of_modules_are_there(lightning):
         "[pl][profile][LightningModule]Model.optimizer_step",
         "[pl][module]torch.nn.modules.linear.Linear: layer",
     ):
-        assert names.count(name) in (len(RECORDED), 2 * len(RECORDED)), name  # spans, or pairs
+        assert names.count(name) in (len(RECORDED), 2 * len(RECORDED)), name  # spans, or pairs of a begin and an end
 
 
 def test_its_report_is_a_table_of_operators(lightning):

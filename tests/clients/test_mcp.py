@@ -1,4 +1,4 @@
-"""`vestige mcp` through the client of the package mcp, over stdio: an agent finds what was planted in three calls."""
+"""`vestige mcp` through the client of the package mcp, over stdio: an agent finds each planted cause in three calls."""
 
 import shutil
 import subprocess
@@ -20,7 +20,9 @@ READING = ["list_traces", "findings", "tree", "functions", "ask", "sql", "compar
 
 
 def talk(folder, questions, *flags):
-    """The answers of a server to (tool, arguments), and its tools; an error is an answer that begins with `error:`."""
+    """Returns the server's answers to (tool, arguments), and its tools; an error is an answer that begins with
+    `error:`.
+    """
 
     async def main():
         server = StdioServerParameters(command=sys.executable, args=["-m", "vestige", "mcp", str(folder), *flags])
@@ -30,14 +32,14 @@ def talk(folder, questions, *flags):
             for tool, arguments in questions:
                 result = await client.call_tool(tool, arguments)
                 [content] = result.content
-                assert result.structured_content is None  # it would be the text once more
+                assert result.structured_content is None  # would repeat the text
                 answers.append(f"error: {content.text}" if result.is_error else content.text)
             return names, answers
 
     return anyio.run(main)
 
 
-# Of each program: the kind of its finding, a function to look at, and what its tree or source has to show.
+# For each program: the kind of its finding, a function to examine, and words that its tree or source must show.
 PROGRAMS = Path(__file__).parents[1] / "python" / "planted"
 PLANTED = {
     "import_that_sleeps": ("imports", "start", "import slow_to_import"),
@@ -57,7 +59,7 @@ PLANTED = {
 
 @pytest.fixture(scope="module")
 def conversation(tmp_path_factory):
-    """The answers about each planted program, in three calls; one server answers all."""
+    """Returns the answers about each planted program, in three calls; one server answers all."""
     folder = tmp_path_factory.mktemp("planted")
     shutil.copytree(PROGRAMS, folder, dirs_exist_ok=True)
     questions = []

@@ -1,5 +1,5 @@
-"""A recording with memory, as Perfetto's trace_processor reads it: nothing is refused, every event of memory is there
-with its numbers, and the counter has the peak.
+"""A recording with memory, read by Perfetto's trace_processor: nothing is refused, every memory event has its numbers,
+and the counter has the peak.
 """
 
 import json

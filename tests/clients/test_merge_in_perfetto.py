@@ -1,5 +1,5 @@
-"""A program of four processes, merged by the command, as Perfetto's trace_processor reads it: each process and thread
-under its name, and arrows that begin and end at slices.
+"""A program of four processes, merged by the command and read by Perfetto's trace_processor: each process and thread
+has its name, and arrows begin and end at slices.
 """
 
 import os
@@ -50,7 +50,7 @@ def rows(tp, sql):
 
 
 def ranks(tp):
-    """{rank: process name}"""
+    """Returns {rank: process name}."""
     names = [name for (name,) in rows(tp, "SELECT name FROM process WHERE name GLOB 'rank *'")]
     return {int(name.partition(":")[0].removeprefix("rank ")): name for name in names}
 
@@ -107,4 +107,4 @@ def test_ids_of_calls_are_unique_over_all_processes(processor):
     ((count, ids),) = rows(processor, sql)
     in_json = rows(processor, "SELECT 1 AS found FROM args WHERE key = 'args.Op count'")
     assert count == ids
-    assert (count > 100) == bool(in_json)  # Perfetto's format has the tree itself
+    assert (count > 100) == bool(in_json)  # Perfetto's format contains the tree itself

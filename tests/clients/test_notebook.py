@@ -1,4 +1,4 @@
-"""%%vestige and %vestige in a real IPython, and what a notebook shows of our values."""
+"""%%vestige and %vestige in a real IPython, and how a notebook displays our values."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ interactiveshell = pytest.importorskip("IPython.core.interactiveshell")
 
 
 class Notebook:
-    """A shell whose displays are kept, and cells run in it."""
+    """A shell that keeps its displays, and a function that runs cells in it."""
 
     def __init__(self, shell, capsys):
         self.shell = shell
@@ -22,7 +22,7 @@ class Notebook:
         self._capsys = capsys
 
     def run(self, cell):
-        """Whether it succeeded, and what it printed."""
+        """Returns whether the cell succeeded, and its output."""
         self.shown.clear()
         self.result = self.shell.run_cell(cell, store_history=True)
         out = self._capsys.readouterr()
@@ -58,7 +58,7 @@ def notebook(shell, capsys, tmp_path, monkeypatch):
 
 
 def rows(html):
-    """The cells of a table, row by row."""
+    """Returns the cells of a table, row by row."""
     found = [re.findall(r"<t[dh]>(.*?)</t[dh]>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)]
     return [[re.sub(r"<[^>]*>", "", cell) for cell in row] for row in found]
 
@@ -126,7 +126,7 @@ def test_exceptions_are_shown_as_without_it_and_stop_the_notebook(notebook):
     assert re.sub(r"In\[\d\]", "In[N]", traced[1]) == re.sub(r"In\[\d\]", "In[N]", plain[1])
     assert "up to ZeroDivisionError" in notebook.html
     assert isinstance(notebook.result.error_in_exec, ZeroDivisionError)
-    assert notebook.run("%%vestige\nlen('a');") == (True, "")  # and it can be used again
+    assert notebook.run("%%vestige\nlen('a');") == (True, "")  # a later cell can record again
 
 
 def test_a_cell_that_does_not_compile_is_shown_as_without_it(notebook):

@@ -22,7 +22,7 @@ NESTED = [
 
 @pytest.fixture
 def open_trace(tmp_path):
-    """Open bytes, or Chrome events, as a trace file."""
+    """Opens bytes, or Chrome events, as a trace file."""
     opened = []
 
     def open_it(content, name="trace.json"):

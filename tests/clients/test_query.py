@@ -1,4 +1,4 @@
-"""`vestige query` with DuckDB: ready questions on tables with known answers, and on traces that are recorded here."""
+"""`vestige query` with DuckDB: ready questions on tables with known answers, and on traces recorded here."""
 
 import contextlib
 import csv
@@ -33,7 +33,7 @@ SLEEP, TRAIN, LOAD = "<built-in function sleep>", "train.py(10): train", "train.
 
 
 def ask(*argv):
-    """The rows of an answer, as lists of what JSON has."""
+    """Returns the rows of an answer as lists of JSON values."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         ask.code = command.main([*map(str, argv), "--format", "json"])
@@ -245,7 +245,7 @@ def test_a_quote_that_is_not_closed_is_refused(hand):
 
 
 def spilling(folder):
-    """A command that needs more memory than it may have, and runs until it is ended."""
+    """Starts a command that needs more memory than its limit, and runs until it is ended."""
     return [
         sys.executable, "-m", "vestige", "query", "--memory-limit", "50MB",
         "select * from range(20000000000) order by hash(range)",
@@ -255,7 +255,7 @@ def spilling(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_spilled_files_are_private_have_no_known_name_and_go_when_a_signal_ends_it(hand, tmp_path, number):
-    def start():  # a shell's jobs ignore interrupts, what nohup starts ignores hangups
+    def start():  # a shell's jobs ignore interrupts, programs under nohup ignore hangups
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -321,7 +321,7 @@ def ranks(tmp_path_factory):
 
 
 def steps_of(path):
-    """{number: duration} by the reader, not by the tables."""
+    """Returns {number: duration}, read without the tables."""
     trace = Trace(str(path))
     return {step: [end - start for start, end in trace.spans(f"ProfilerStep#{step}")][0] for step in (1, 2)}
 
@@ -400,7 +400,7 @@ def test_traces_that_cannot_be_read_are_told_of_and_left_out(ranks, tmp_path, ca
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
     assert all(line.startswith(f"vestige: {tmp_path}") for line in said)
-    # one that goes while it is asked
+    # a file that disappears during the query
     monkeypatch.setattr(Tables, "streams", _without(tmp_path / "r1.vst", Tables.streams))
     (tmp_path / "r0.vst").unlink()
     (tmp_path / "junk.vst").unlink()
@@ -432,7 +432,7 @@ def test_allocations_are_those_of_the_memory_report(tmp_path):
 
 def hold(count):
     kept = []
-    for _ in range(count):  # not in a comprehension, which is a function of its own before 3.12
+    for _ in range(count):  # not in a comprehension, which is a function before 3.12
         kept.append(bytes(10_000))
     return kept
 

@@ -1,5 +1,6 @@
-"""The same SQL on Spark: every ready question gives the rows that DuckDB gives. Where PySpark and Java are, which
-`make check-long` sees to."""
+"""The same SQL on Spark: every ready question gives DuckDB's rows. Needs PySpark and Java; `make check-long` installs
+both.
+"""
 
 import contextlib
 import io
@@ -27,7 +28,7 @@ SPARK = ["--engine", "spark", "--master", "local[2]"]
 
 @pytest.fixture(scope="module")
 def spark():
-    """One for all: each takes seconds to start."""
+    """One session for all tests, because each takes seconds to start."""
     builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -1,5 +1,5 @@
-"""When threads ran, as Perfetto's trace_processor reads it: its table thread_state, and a track of slices in Chrome's
-format, both with what the trace itself says.
+"""When threads ran, read by Perfetto's trace_processor: its table thread_state, and a track of slices in Chrome's
+format. Both agree with the trace.
 """
 
 import json
@@ -52,7 +52,7 @@ def folder(tmp_path_factory):
 
 
 def times(tp, sql):
-    """By thread and state: ms."""
+    """Returns ms by thread and state."""
     return {(row["thread"], row["state"]): row["ns"] / 1e6 for row in tp.query(sql)}
 
 
@@ -64,11 +64,11 @@ def test_the_states_of_threads_are_those_of_the_trace(folder):
             "SELECT thread.name AS thread, state, sum(dur) AS ns FROM thread_state JOIN thread USING (utid) "
             "WHERE dur > 0 GROUP BY 1, 2",
         )
-    assert found["napper", "S"] > 90  # ms: it slept for 100
+    assert found["napper", "S"] > 90  # ms: the thread slept for 100
     rows = json.loads(run("report", "t.vst", "--threads", "--format", "json", cwd=folder))["threads"]
     for row in rows:
         ran = found[row["thread"], "Running"]
-        # A report adds up calls, which begin after a thread does and end before it.
+        # A report adds up calls, which begin after their thread begins and end before it ends.
         assert row["running_ns"] / 1e6 <= ran + 0.1
         assert ran < row["running_ns"] / 1e6 + 50
 

@@ -1,5 +1,5 @@
-"""Tables, read by those who think in tables: pyarrow, DuckDB, polars and pandas take them from vestige.open without a
-file between, and find the same in Parquet and Arrow files. Counts and times are those of Trace.totals.
+"""Tables in data-frame libraries: pyarrow, DuckDB, polars and pandas read them from vestige.open without a file, and
+find equal rows in Parquet and Arrow files. Counts and times equal Trace.totals.
 """
 
 import json
@@ -43,7 +43,7 @@ def traces(folder):
 
 @pytest.fixture(scope="module")
 def totals(folder):
-    """By name, which several functions may have."""
+    """Sums by name, because several functions may share a name."""
     found = defaultdict(lambda: [0, 0, 0])
     for name, *numbers in Trace(str(folder / "t.vst")).totals(all_windows=True):
         found[name] = [a + b for a, b in zip(found[name], numbers)]
@@ -62,7 +62,7 @@ def written(folder, traces):
 
 
 def sums(columns):
-    """As totals has them, of {column: values}."""
+    """Returns {column: values} in the form of totals()."""
     found = defaultdict(lambda: [0, 0, 0])
     for name, flags, self_ns, duration in zip(*(columns[key] for key in ("name", "flags", "self_ns", "duration_ns"))):
         if not flags & 64:
@@ -185,7 +185,7 @@ def test_duckdb_and_polars_read_the_files(written, totals):
 
 
 def test_several_processes_share_a_file_and_its_names(tmp_path):
-    """Names that one process has and the other has not are in the one dictionary of the file."""
+    """Names that only one of two processes has are in the file's one dictionary."""
     for path, name in ((tmp_path / "a.vst", "one"), (tmp_path / "b.vst", "two")):
         with vestige.profile(output=str(path)), vestige.record_function(name):
             len([])

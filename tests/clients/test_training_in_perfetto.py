@@ -1,4 +1,4 @@
-"""The training's trace as Perfetto's trace_processor reads it: nothing is dropped, and operators lie in the calls that
+"""The training's trace, read by Perfetto's trace_processor: no event is dropped, and operators lie in the calls that
 run them.
 """
 
@@ -79,7 +79,7 @@ def test_no_slice_lasts_a_negative_time_or_is_left_open(processor):
 
 
 def test_collectives_last_until_their_thread_ends_them(training, events):
-    """gloo ends them on a thread of its own."""
+    """gloo ends these spans on its own thread."""
 
     def lengths(found):
         begun = {e["id"]: e["ts"] for e in found if e["name"].startswith("gloo:") and e["ph"] == "b"}

@@ -85,7 +85,7 @@ def test_flask(flask_app, tmp_path):
         ("GET /shop/{kind}/{rest}", 200),
     ]
     assert answers[5:] == [b"0\n1\n2\n", b"hatsa/b"]
-    # The calls of a request are in it.
+    # The request's span contains its calls.
     trace = Trace(str(tmp_path / "t.vst"))
     names, rows = trace.definitions(), trace.tables(("contexts",))["contexts"]
     [at] = [row.parent for row in rows if names[row.func].name.endswith("wares")]
@@ -246,7 +246,7 @@ def test_fastapi(tmp_path):
     [path] = (tmp_path / "own").iterdir()
     assert (b"x-vestige-trace", path.name.encode()) in start["headers"]
     assert requests(path, tmp_path) == [("GET /orders/{id}", 200)]
-    # The thread of the pool is in it too.
+    # The pool's thread is part of the request, too.
     assert any(name.endswith("order") for name, *_ in Trace(str(path)).totals())
 
 
@@ -326,7 +326,7 @@ def test_starlette_behind_uvicorn(tmp_path):
         ("GET /orders/{id}", f"/orders/{number}", "b") for number in range(3)
     ]
     assert all(end - start >= 900 for *_, start, end in found)  # us
-    # A client has its response before the application is done with the request.
+    # A client gets its response before the application has finished the request.
     assert [args.get("status") for _, args, *_ in found[:2]] == [200, 200]
 
 

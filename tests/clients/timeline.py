@@ -1,5 +1,5 @@
-"""What a timeline can show, in one trace: calls of all kinds on two threads, deep ones, annotations with arguments and
-such that overlap, counters, instants, memory; with torch, operators and arrows between them.
+"""Records everything that a timeline can show: calls of all kinds on two threads, deep calls, annotations with
+arguments, overlapping annotations, counters, instants and memory; with torch, operators and arrows between them.
 
     python timeline.py OUT
 """
@@ -20,7 +20,7 @@ def fall(n):
 
 
 def overlap():
-    """Two annotations of which neither lies in the other."""
+    """Two annotations that overlap, neither inside the other."""
     first, second = vestige.record_function("first"), vestige.record_function("second")
     first.__enter__()
     second.__enter__()

@@ -1,5 +1,5 @@
-"""One rank of a training on two, profiled twice: by torch's own profiler, then by ours in its place. Each leaves what its
-tensorboard_trace_handler writes in a folder of its own, and beside that the execution trace, FOLDER/torch.RANK.et.json.
+"""One rank of a training on two, profiled twice: by torch's own profiler, then by ours in its place. Each profiler's
+tensorboard_trace_handler writes into a separate folder; the execution trace goes to FOLDER/torch.RANK.et.json.
 
     python training.py RANK FOLDER
 """
@@ -40,7 +40,7 @@ class Net(nn.Module):
 
 
 def train(rank, folder):
-    """As a program written for torch does it; whose profiler it is, it does not know."""
+    """Profiles like a program written for torch, which does not know whose profiler it uses."""
     from torch.profiler import (
         ExecutionTraceObserver,
         ProfilerActivity,
@@ -72,7 +72,7 @@ def train(rank, folder):
             with record_function("## backward ##"):
                 loss.backward()
             optimizer.step()
-            time.sleep(0.05)  # gloo's thread ends its span some time after the others go on
+            time.sleep(0.05)  # gloo's thread ends its span some time after the other threads continue
             prof.step()
 
 
@@ -89,8 +89,8 @@ def main(rank, folder):
 
 
 def wait_for_all(rank, folder):
-    """Until every rank has got here. Not by gloo's barrier: who leaves it first and ends closes the connection, which
-    those that have not yet woken up in it take for an error.
+    """Waits until every rank has got here. Does not use gloo's barrier: the first rank to leave the barrier and end
+    closes its connection, which ranks that still wake up in the barrier report as an error.
     """
     open(os.path.join(folder, f"ended.{rank}"), "w").close()
     while not all(os.path.exists(os.path.join(folder, f"ended.{other}")) for other in range(2)):

@@ -1,4 +1,5 @@
-"""A training by transformers' Trainer inside of what the script takes for torch.profiler, a callback telling the steps.
+"""A training by transformers' Trainer under a profiler that the script takes for torch.profiler; a callback reports the
+steps.
 
 python transformers_fit.py FOLDER
 """

@@ -1,6 +1,6 @@
-"""Compares our declarations of CUPTI's records with NVIDIA's headers, and with what its library takes for a record.
-NVIDIA's packages on PyPI bring both; nothing of them is kept. tests/clients/test_cupti.py uses it for one version,
-proofs/cupti.py for all.
+"""Compares our declarations of CUPTI's records with NVIDIA's headers, and with the records that NVIDIA's library
+accepts. Headers and library come from NVIDIA's packages on PyPI, which are deleted afterwards.
+tests/clients/test_cupti.py uses it for one version, proofs/cupti.py for all.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-RECORDS = {  # by the macro of layouts.c: what NVIDIA calls it, before a number
+RECORDS = {  # printed by the macro of layouts.c: NVIDIA's name of a record, before a number
     "KERNEL": "CUpti_ActivityKernel",
     "MEMCPY": "CUpti_ActivityMemcpy",
     "PEER": "CUpti_ActivityMemcpyPtoP",
@@ -24,7 +24,7 @@ RECORDS = {  # by the macro of layouts.c: what NVIDIA calls it, before a number
 
 
 def newest(include):
-    """The name of the newest declaration of each record."""
+    """Returns the name of the newest declaration of each record."""
     text = "".join(path.read_text(errors="replace") for path in include.glob("cupti_activity*.h"))
     names = {}
     for macro, stem in RECORDS.items():
@@ -34,7 +34,7 @@ def newest(include):
 
 
 def compare(include, folder, compiler="cc"):
-    """Returns the differences, how many things were compared, the version, and the sizes of records by kind."""
+    """Returns the differences, the number of comparisons, the version, and the sizes of records by kind."""
     program = Path(folder) / "layouts"
     macros = [f"-D{macro}={name}" for macro, name in newest(include).items()]
     paths = [f"-I{HERE / 'shim'}", f"-I{include}"]
@@ -63,8 +63,9 @@ for kind in map(int, sys.argv[2:]):
 
 
 def measure(library, kinds):
-    """What the library takes for a record of each kind, None where it does not work without a driver: it may end the
-    process."""
+    """Returns the sizes of records that the library accepts, by kind; None if the library does not work without a
+    driver (then it may end the process).
+    """
     result = subprocess.run(
         [sys.executable, "-c", MEASURE, str(library), *map(str, kinds)], capture_output=True, text=True
     )

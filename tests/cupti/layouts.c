@@ -1,7 +1,7 @@
-/* Compares our declarations of CUPTI's records with NVIDIA's. It is compiled
- * against the headers of one version by headers.py, which names the newest
- * declaration that they have of each record (-DKERNEL=CUpti_ActivityKernel9).
- * Prints a line for each difference, then "kind size" for each record. */
+/* Compares our declarations of CUPTI's records with NVIDIA's. headers.py
+ * compiles this file with the headers of one version, and passes the newest
+ * declaration of each record (-DKERNEL=CUpti_ActivityKernel9). Prints a line
+ * for each difference, then "kind size" for each record. */
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -34,7 +34,7 @@ static walk_fn real_walk;
 
 /* ---- what every function does -------------------------------------------- */
 
-/* Notes the call. Whether it fails. */
+/* Notes the call; returns whether the call must fail. */
 static int fails(const char *function, int kind)
 {
     size_t length;
@@ -54,7 +54,7 @@ static int fails(const char *function, int kind)
     return result;
 }
 
-/* By kind, as NVIDIA's headers have them. */
+/* Sizes by kind, as in NVIDIA's headers. */
 static size_t size_of(int kind)
 {
     switch (kind) {
@@ -258,7 +258,7 @@ int cuptiGetResultString(int result, const char **text)
     return fails("cuptiGetResultString", 0);
 }
 
-/* As the real one: every number up to some has a name. */
+/* Like the real library: every number up to a limit has a name. */
 int cuptiGetCallbackName(int domain, uint32_t id, const char **name)
 {
     static const struct {
@@ -348,8 +348,8 @@ static void *flush(void *unused)
     return unused;
 }
 
-/* It waits for a thread that calls back: a lock of the caller's would be one
- * that this never ends for. */
+/* Waits for a thread that runs callbacks. If the caller holds a lock that this
+ * thread needs, this never ends. */
 int cuptiActivityFlushAll(uint32_t flag)
 {
     int failed = fails("cuptiActivityFlushAll", 0);
@@ -379,7 +379,7 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
     if (at >= buffer + valid)
         return MAX_LIMIT;
     if (size_of(*(int *)(void *)at) == 0)
-        return 21; /* of no known kind */
+        return 21; /* a record of an unknown kind */
     *record = at;
     return 0;
 }
@@ -428,7 +428,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
     return 0;
 }
 
-/* Those of an A100. */
+/* Properties of an A100. */
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     static const int values[][2] = {

@@ -1,6 +1,5 @@
-/* A library that stands in for libcupti and libcuda: it has their functions as
- * far as vestige calls them, and a test makes up what the device did. Any
- * thread. */
+/* A library that replaces libcupti and libcuda: it has all functions that
+ * vestige calls, and a test decides what the device did. Any thread. */
 #ifndef VST_CUPTI_STUB_H
 #define VST_CUPTI_STUB_H
 
@@ -8,31 +7,31 @@
 #include <stdint.h>
 
 typedef struct stub_control {
-    /* Begins anew as this version of CUPTI's interface, with nothing enabled.
-     * The driver is started or not. */
+    /* Resets the stub to this version of CUPTI's interface, with nothing
+     * enabled, and with the driver started or not. */
     void (*reset)(uint32_t version, int driver_is_started);
-    /* From now on this function returns an error; NULL: none does. For
-     * cuptiActivityEnable and cuptiActivityDisable only for one kind, 0: all.
-     */
+    /* From now on, this function returns an error; NULL: none does. For
+     * cuptiActivityEnable and cuptiActivityDisable, only for calls with this
+     * kind; 0: for all kinds. */
     void (*fail)(const char *function, int kind);
-    /* A record, cut or padded to the size that the version has. 0: its kind is
-     * not enabled, or there is no buffer for it. */
+    /* Delivers a record, cut or padded to its size in the version. Returns 0 if
+     * its kind is not enabled or no buffer has room. */
     int (*add)(const void *record, size_t size);
-    /* The buffer is put aside: it comes when it is released, the newest first.
-     */
+    /* Puts the full buffers aside until they are released, newest first. */
     void (*hold)(void);
     void (*release)(void);
-    /* A flush hands nothing over. */
+    /* Makes a flush deliver nothing. */
     void (*keep)(int keeps);
-    /* Reads the clock that was registered. */
+    /* Reads the registered clock. */
     uint64_t (*now)(void);
-    /* Functions that were called, in order, and which kinds are enabled. */
+    /* Return the functions that were called, in order, and the enabled
+     * kinds. */
     const char *(*calls)(void);
     uint64_t (*enabled)(void);
-    /* A real libcupti walks buffers from now on; NULL: the stub does. 0: it
-     * could not be loaded. */
+    /* From now on, a real libcupti walks buffers; NULL: the stub does. Returns
+     * 0 if the library could not be loaded. */
     int (*walk_by)(const char *path);
-    /* Has CUPTI complete a buffer that it did not get from us. */
+    /* Makes CUPTI complete a buffer that did not come from us. */
     void (*complete_foreign)(void);
 } stub_control;
 

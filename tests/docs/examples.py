@@ -1,21 +1,21 @@
-"""The examples of a page of documentation, in order, and how each is run.
+"""Finds the examples of a page of documentation, and runs them in order.
 
-The blocks of a page share an empty folder that has `examples/` of the repository in it. By its language a block is
+The blocks of a page share a folder that contains only the repository's `examples/`. The language says how a block is run:
 
-    console   commands behind `$ `, for bash. What is shown beneath one must be among its output, in this order; `…`
-              stands for anything, numbers with their units are not compared
-    python    a program; if its first line is a comment with the name of a file (`# app.py`), that file, which is not run
-    ipython   a cell; all cells of a page are run by one shell, at the place of the last
-    sql       a question to the trace t.vst, by `vestige query`
+    console   commands behind `$ `, for bash. Lines shown below a command must be in its output, in this order; `…`
+              stands for anything, and numbers with their units are not compared
+    python    a program; if its first line is a comment with a file's name (`# app.py`), the file is only written
+    ipython   a cell; one shell runs all cells of a page, at the place of the last cell
+    sql       a query of the trace t.vst, run by `vestige query`
     text, c, ini, toml, json: not run
 
-and a comment above it may say
+A comment above a block may change this:
 
-    <!-- not run: why -->      what the machine of the tests cannot do, or what would never end
-    <!-- needs: torch -->      only where this can be imported
-    <!-- exit code: 3 -->      how the last of its commands ends
-    <!-- setup python … -->    code that the reader does not see: before each program of the page from here on
-    <!-- setup console … -->   commands that the reader does not see, run here; each must succeed
+    <!-- not run: why -->      the block is not run: the test machine cannot run it, or it never ends
+    <!-- needs: torch -->      run only if this module can be imported
+    <!-- exit code: 3 -->      the exit code of the block's last command
+    <!-- setup python … -->    hidden code, put before each later program of the page
+    <!-- setup console … -->   hidden commands, run here; each must succeed
 """
 
 import os
@@ -44,7 +44,7 @@ shell = InteractiveShell.instance()
 for cell in {cells!r}:
     shell.run_cell(cell).raise_error()
 """
-# A shell takes the second line for a command, Python for a string: so the path of Python may hold blanks.
+# Lets the path of Python contain spaces: a shell executes the second line, Python reads it as a string.
 COMMAND = """\
 #!/bin/sh
 '''exec' {python} "$0" "$@"
@@ -53,11 +53,11 @@ from {what}
 
 raise SystemExit(main())
 """
-SECONDS = 300  # nothing here takes that long; a block that waits for ever does
+SECONDS = 300  # no block takes that long unless it waits for ever
 
 
 class Failed(Exception):
-    """An example that does not do what the page says."""
+    """The result of an example differs from the page."""
 
 
 class Block:
@@ -74,7 +74,7 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """All that people read as documentation."""
+    """Returns all pages that people read as documentation."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -177,7 +177,7 @@ class Runner:
         return {**kept, "PATH": f"{self.commands}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
     def _make_commands(self) -> None:
-        """This Python, and the commands of its environment, under the names that people call them by."""
+        """Puts this Python and its commands into a folder, under their usual names."""
         self.commands.mkdir()
         python = shlex.quote(sys.executable)
         (self.commands / "python").write_text(f'#!/bin/sh\nexec {python} "$@"\n')
@@ -191,7 +191,7 @@ class Runner:
 
 
 def split(text: str) -> list[tuple[str, list[str]]]:
-    """The commands of a console block, each with the lines that are shown beneath it."""
+    """Returns the commands of a console block, each with the lines shown below it."""
     commands: list[tuple[str, list[str]]] = []
     goes_on = False
     for line in text.splitlines():
@@ -206,7 +206,7 @@ def split(text: str) -> list[tuple[str, list[str]]]:
 
 
 def compare(command: str, shown: list[str], output: str) -> None:
-    """Every line that is shown is among the output, in order."""
+    """Returns whether all shown lines are in the output, in order."""
     lines = iter(map(shape, output.splitlines()))
     for line in shown:
         pattern = ".*".join(map(re.escape, shape(line).split("…")))
@@ -217,7 +217,7 @@ def compare(command: str, shown: list[str], output: str) -> None:
 
 
 def shape(line: str) -> str:
-    """A line without what differs from run to run: numbers with their units, lines that are drawn."""
+    """Removes everything that differs between runs: numbers with their units, and drawn lines."""
     line = re.sub(
         r"(?<![\w.])[-+~]?\d+(?:[.,]\d+)*( ?(ns|us|µs|ms|s|min|h|B|KiB|MiB|GiB|KB|MB|GB|bytes|%))?(?!\w)", "0", line
     )

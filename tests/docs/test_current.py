@@ -1,4 +1,4 @@
-"""What the documentation says by hand is what there is: tables, variables, questions, names, files, figures."""
+"""The documentation agrees with the code: tables, variables, questions, names, files, figures."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def test_the_figures_are_those_that_were_measured():
 
 
 def tables_of(text):
-    """{table: [(column, type, whether it may be null)]}, of docs/reference/tables.md."""
+    """Returns {table: [(column, type, whether it may be null)]} from docs/reference/tables.md."""
     found = {}
     for title, body in re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
         rows = re.findall(r"^\| `(\w+)` \| (\w+)(\??) \|", body, re.MULTILINE)
@@ -72,7 +72,7 @@ def test_the_tables_have_the_columns_that_are_documented():
 
 
 def variables_of(folders):
-    """Environment variables that the sources ask for, as far as a word in quotes can tell."""
+    """Returns the environment variables that the sources name in quotes."""
     found = set()
     for folder in folders:
         for path in (ROOT / folder).rglob("*"):
@@ -87,7 +87,7 @@ def test_every_environment_variable_is_documented_and_no_other():
     text = read("docs", "reference", "environment.md")
     named = set(re.findall(r"`((?:VESTIGE|ENABLE_PYTORCH)_[A-Z_]+)`", text))
     assert asked <= named
-    # The others are made of a prefix and a suffix.
+    # Other names are composed of a prefix and a suffix.
     prefixes = ("VESTIGE_EXECUTION_TRACE_", "ENABLE_PYTORCH_EXECUTION_TRACE_")
     suffixes = "\n".join(path.read_text() for path in (ROOT / "python" / "vestige").rglob("execution_trace*.py"))
     for name in named - asked:

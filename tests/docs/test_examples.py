@@ -1,4 +1,4 @@
-"""Every example of the documentation is run: see examples.py for what a block means."""
+"""Runs every example of the documentation: examples.py describes the blocks."""
 
 import re
 

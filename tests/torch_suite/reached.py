@@ -11,7 +11,7 @@ import pytest
 OUTCOMES = Path(os.environ["VESTIGE_SUITE_OUTCOMES"])
 RECORDINGS = Path(os.environ["VESTIGE_SUITE_RECORDINGS"])
 
-outcomes = {}  # by the test's name: [outcome, recordings, the last line of its error]
+outcomes = {}  # by the test's name: [outcome, number of recordings, last line of the error]
 
 
 def last_line(report):

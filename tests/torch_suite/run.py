@@ -1,13 +1,13 @@
-"""Runs torch's own tests of its profiler against vestige, beside torch itself.
+"""Runs torch's own tests of its profiler against torch and against vestige.
 
     python tests/torch_suite/run.py FOLDER            FOLDER has test_profiler.py and its neighbours; or TORCH_TESTS=FOLDER
     python tests/torch_suite/run.py FOLDER --files test_profiler_tree.py --engines turbo -k nested
     python tests/torch_suite/run.py FOLDER -o proofs/results/torch-suite.md
 
 The tests are torch's and are not part of vestige: take them from a checkout of the torch version that is installed.
-Each file runs in a process of its own, once with torch's profiler and once for each engine with vestige installed in its
-place. What torch passes, vestige must pass; a test "reached" vestige if it, or a process that it started, made a
-recording. Exit code 1 if one differs that known.txt does not name.
+Each file runs in a new process, once with torch's profiler and once for each engine with vestige installed in its
+place. Vestige must pass every test that torch passes. A test "reached" vestige if the test, or a process that it
+started, made a recording. The exit code is 1 if a test differs that known.txt does not name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_TESTS = 5  # pytest's exit code for a file without tests
 
 
 def run_file(folder: Path, file: str, engine: str, only: str | None, autograd: bool) -> dict[str, list]:
-    """The outcomes of a file's tests by name."""
+    """Returns the outcomes of a file's tests by name."""
     with tempfile.TemporaryDirectory(prefix="torch-suite-") as place:
         outcomes = Path(place) / "outcomes.json"
         environment = {
@@ -73,7 +73,7 @@ def run_file(folder: Path, file: str, engine: str, only: str | None, autograd: b
 
 
 def known_differences() -> dict[str, str]:
-    """Tests that vestige does not pass, and why."""
+    """Returns the tests that vestige does not pass, and the reasons."""
     if not KNOWN.exists():
         return {}
     lines = [line for line in KNOWN.read_text().splitlines() if line and not line.startswith("#")]
@@ -82,7 +82,9 @@ def known_differences() -> dict[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", default=os.environ.get("TORCH_TESTS"), help="torch's test/profiler")
+    parser.add_argument(
+        "folder", nargs="?", default=os.environ.get("TORCH_TESTS"), help="folder of torch's test/profiler"
+    )
     parser.add_argument("--files", nargs="*", help="only these")
     parser.add_argument("--engines", default="turbo,safe", help="default: turbo,safe")
     parser.add_argument("-k", dest="only", help="only tests whose names match, as in pytest")
@@ -122,7 +124,7 @@ def main() -> int:
 def page(
     rows: list[list[str]], engines: list[str], differing: list[tuple], known: dict[str, str], installed: str
 ) -> str:
-    """What came out, as a page for proofs/results."""
+    """Returns the results as a page for proofs/results."""
     import torch
 
     versions = f"torch {torch.__version__}, CPython {sys.version.split()[0]}"
@@ -147,7 +149,7 @@ def page(
 
 
 def table(rows: list[list[str]], engines: list[str]) -> str:
-    """The results as Markdown."""
+    """Returns the results as Markdown."""
     heads = ["file", "tests", "pass with torch"]
     for engine in engines:
         heads += [f"reach {engine}", f"pass with {engine}", "of those, reached"]

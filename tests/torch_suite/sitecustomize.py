@@ -1,6 +1,6 @@
-"""Python loads this by itself in every process of run.py, children of tests included: puts vestige in the place of
+"""Python loads this file in every process of run.py, including children of tests. It puts vestige in the place of
 torch.profiler, and counts recordings by the length of the file that VESTIGE_SUITE_RECORDINGS names. With
-VESTIGE_SUITE_ENGINE=torch nothing is installed and torch's own profiler is tested.
+VESTIGE_SUITE_ENGINE=torch, nothing is installed, and torch's own profiler is tested.
 """
 
 import json
@@ -21,6 +21,6 @@ if os.environ.get("VESTIGE_SUITE_ENGINE", "torch") != "torch":
     from vestige.torch import hosting
     from vestige.torch.execution_trace import ExecutionTraceObserver
 
-    hosting.begin = counted(hosting.begin)  # of a profile
+    hosting.begin = counted(hosting.begin)  # methods of a profile
     ExecutionTraceObserver._record_alone = counted(ExecutionTraceObserver._record_alone)
     vestige.install(**json.loads(os.environ["VESTIGE_SUITE_INSTALL"]))

@@ -1,4 +1,4 @@
-/* As cuda.h beside it, of CUDA's runtime. */
+/* Like cuda.h next to this file, for CUDA's runtime. */
 #ifndef VST_SHIM_BUILTIN_TYPES_H
 #define VST_SHIM_BUILTIN_TYPES_H
 

@@ -1,5 +1,5 @@
-/* What CUPTI's headers need of CUDA's, so that they compile without those. Only
- * pointers to these types stand in records. */
+/* Types of CUDA's that CUPTI's headers need, so that they compile without
+ * CUDA's headers. Records contain only pointers to these types. */
 #ifndef VST_SHIM_CUDA_H
 #define VST_SHIM_CUDA_H
 
