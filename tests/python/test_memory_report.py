@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import random
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -423,3 +424,16 @@ def test_bad_arguments_of_the_binding_are_refused(recorded):
         _core.export_memory([], "x.csv")
     with pytest.raises(TypeError, match="not a Trace"):
         _core.export_memory([1], "x.csv")
+
+
+def test_memory_ends_with_the_lines_that_held_most(tmp_path):
+    (tmp_path / "hold.py").write_text(
+        "def hold(size):\n    return bytearray(size)\nkept = [hold(1_000_000) for _ in range(9)]\nmore = b'x' * 3_000_000\n"
+    )
+    command = [sys.executable, "-m", "vestige", "memory", "-o", "m.vst", "hold.py"]
+    lines = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stderr.splitlines()
+    held = [line for line in lines if " of the peak: " in line]
+    assert len(held) == 3
+    assert held[0].split() == ["8.58", "MiB", "of", "the", "peak:", "hold.py:2:", "hold"]
+    assert "hold.py:4: <module>" in held[1]
+    assert lines[-1] == "vestige memory-report m.vst"

@@ -22,6 +22,7 @@ EXAMPLES = """\
 
 Everything after the script, module or code is passed to the program.
 """
+HOLDERS = 3  # the lines that hold the most memory
 WORDS_TO_REPORT = 20_000_000  # a longer trace gets no summary on exit, because that would take too long
 
 
@@ -37,6 +38,13 @@ def _parser() -> Parser:
     parser = Parser("memory", "Run a program and record every allocation it makes.", USAGE, EXAMPLES)
     add_options(parser, "memory")
     return parser
+
+
+def _place(frame: Any) -> str:
+    from vestige.base.printable import printable
+
+    at = f"{frame.shown_file}:{frame.line}: " if frame.line else ""
+    return printable(f"{at}{frame.function}")
 
 
 class MemoryRecording(Recording):
@@ -55,7 +63,7 @@ class MemoryRecording(Recording):
         trace = Trace(self._read) if self._read else None
         info = trace.info() if trace is not None else {}
         if trace is not None and info["records"] <= WORDS_TO_REPORT:
-            sums = trace.memory(rows=0)
+            sums = trace.memory(rows=HOLDERS)
             peak, total, leaks = (sums["views"][view] for view in ("peak", "total", "leaks"))
             held = f"peak {size(peak.bytes)}, in all {size(total.bytes)} in {total.count:,} allocations; "
             held += f"{size(leaks.bytes)} not freed"
@@ -63,5 +71,8 @@ class MemoryRecording(Recording):
             if beside := short([sums]):
                 print(beside, file=out)
             print(f"{sums['records']:,} records in {self._shown}  ({size(info['bytes'])})", file=out)
+            for row in sums["lines"]["peak"].rows:
+                place = _place(row["frame"])
+                print(f"{size(row['amounts']['peak'].bytes):>9} of the peak: {place}", file=out)
         self._tell_children(self._children(trace), out)
         print(f"vestige memory-report {quote(self._shown)}", file=out)
