@@ -34,8 +34,6 @@ def facts_of(profile: Any) -> dict[str, str]:
     if profile.profile_memory:
         facts["profile_memory"] = "1"
     note_costs(profile, facts)
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        facts["vestige.no_gil"] = "1"
     if profile._options["exceptions"]:
         facts["vestige.exceptions"] = "1"
     if profile._options["waits"] is not None:

@@ -18,7 +18,7 @@ from . import compensated, memory
 from .data import FOR_FINDINGS, FOR_TREE, SMALLER, Data
 from .devices import read as read_devices
 from .devices import show_devices
-from .findings import Evidence, engine_of, find, lines, not_examined, unknown_gil
+from .findings import Evidence, engine_of, find, lines, not_examined
 from .imports import Imports
 from .notes import show_head, show_left_out, span_of, torn_ends
 from .tree import unfolded
@@ -540,11 +540,9 @@ def _show(reading: Reading, options: Namespace) -> None:
     start_ns = min(each["start_ns"] for each in reading.facts)
     if options.view == "findings":
         width = line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED
-        metadatas = [source.metadata for source in reading.read]
-        missing = not_examined(reading.facts, metadatas)
-        for line in (*lines(reading.findings(), width, missing), unknown_gil(data, metadatas)):
-            if line:
-                print(line, file=out)
+        missing = not_examined(reading.facts, [source.metadata for source in reading.read])
+        for line in lines(reading.findings(), width, missing):
+            print(line, file=out)
     elif options.view == "tree":
         _show_tree(reading, options)
     elif options.view == "threads":

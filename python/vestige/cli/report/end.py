@@ -11,7 +11,7 @@ from vestige.base.terminal import Paint, Progress, cut, width_of
 
 from .data import FOR_FINDINGS, SMALLER, Data
 from .devices import read as read_devices
-from .findings import Evidence, engine_of, find, lines, not_examined, unknown_gil
+from .findings import Evidence, engine_of, find, lines, not_examined
 from .notes import cost_of_recording, show_head, show_left_out, span_of
 from .sections import MIN_SHARE, Sections
 
@@ -62,9 +62,8 @@ def show(path: str, metadata: dict[str, Any], out: TextIO, children: Sequence[st
     paint, width = Paint(out), width_of(out)
     metadatas = [part.metadata for part in parts]
     evidence = Evidence(data, facts, parts[0].engine, look, lambda: (part.open() for part in parts), devices)
-    for line in (*lines(find(evidence), width, not_examined(facts, metadatas)), unknown_gil(data, metadatas)):
-        if line:
-            print(line, file=out)
+    for line in lines(find(evidence), width, not_examined(facts, metadatas)):
+        print(line, file=out)
     for line in Sections(data, facts).lines((), width, paint):
         print(line, file=out)
     for line in (_devices(devices, width), _collections(data, span_of(facts)), cost_of_recording(evidence)):

@@ -8,7 +8,6 @@ report after `vestige run`, so it imports little.
 
 from __future__ import annotations
 
-from vestige.base.quantities import duration
 from vestige.base.terminal import point
 from vestige.reading.kinds import NATIVE, PYTHON
 from vestige.reading.libraries import OWN
@@ -321,27 +320,6 @@ def not_examined(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, A
         found.append("memory")
     found.append("arguments")
     return found
-
-
-TOGETHER, BUSY = 1.2, 0.2  # of the time of a process: what its threads worked added up, and each of them
-
-
-def unknown_gil(data: Data, metadata: Sequence[dict[str, Any]]) -> str:
-    """Returns a line if threads of a process computed at the same time, and who held the GIL was not recorded."""
-    if any(each.get("vestige.no_gil") for each in metadata):
-        return ""
-    for pid in {thread.pid for thread in data.threads}:
-        threads = [thread for thread in data.threads if thread.pid == pid]
-        if any(thread.gil_ns is not None for thread in threads):
-            continue
-        passed = max(thread.last_ns for thread in threads) - min(thread.first_ns for thread in threads)
-        worked = [ns for thread in threads if (ns := thread.self_ns - thread.waiting_ns) >= BUSY * passed]
-        if len(worked) > 1 and sum(worked) >= TOGETHER * passed:
-            return (
-                f"{len(worked)} threads computed at the same time, {duration(sum(worked))} in {duration(passed)}; who "
-                "held the GIL was not recorded: vestige run --sched"
-            )
-    return ""
 
 
 def lines(findings: Sequence[Finding], width: int, missing: Iterable[str] = ()) -> list[str]:
