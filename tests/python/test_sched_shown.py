@@ -71,7 +71,8 @@ def test_a_chrome_trace_has_a_track_of_states_for_each_thread(workplace):
     states = [event for event in events if event.get("cat") == "thread_state"]
     assert {event["tid"] for event in states} == {tracks["states of MainThread"]}
     assert {event["name"] for event in states} <= {"running", "waiting", "preempted"}
-    assert max(event["dur"] for event in states if event["name"] == "waiting") > 40_000  # us: it slept for 50 ms
+    # microseconds: the thread slept for 50 ms
+    assert max(event["dur"] for event in states if event["name"] == "waiting") > 40_000
     for one, other in zip(states, states[1:]):
         assert one["ts"] + one["dur"] <= other["ts"] + 0.001 and one["name"] != other["name"]
 
