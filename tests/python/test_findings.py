@@ -41,6 +41,7 @@ PLANTED = {
     "tiny_function": ("short calls", {"function": "tiny", "called_by": "loop"}),
     "tiny_method": ("short calls", {"function": "split", "called_by": "collect"}),
     "blocks_the_loop": ("blocked loop", {"function": "handler"}),
+    "takes_turns": ("GIL", {"function": "compute"}),
     "asks_again": ("same arguments", {"function": "lookup"}),
 }
 INNOCENT = sorted(path.stem for path in (HERE / "innocent").glob("*.py"))

@@ -428,7 +428,7 @@ class Reading:
             only_own=view == "findings",
             awaits=view in ("tree", "findings"),
             fold_imports=view in ("findings", "imports") or (text and not options.all),
-            **({"by_thread": True} if text and view == "tree" else {}),
+            **({"by_thread": True} if (text and view == "tree") or view == "findings" else {}),
             blocked_ns=self.tasks.blocked_ns if self.tasks is not None else 0,
             min_ns=int(options.min * span / SMALLER) if (text and view == "tree") or view == "findings" else 0,
             progress=progress,

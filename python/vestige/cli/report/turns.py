@@ -13,25 +13,30 @@ if TYPE_CHECKING:
     from .findings import Evidence
 
 MS = 1_000_000
-SHARE, TOGETHER, LEAST_NS = 0.15, 1.4, 100 * MS
+SHARE, TOGETHER, LEAST_NS = 0.1, 1.4, 100 * MS
 SHORT_NS = MS  # a longer call in C may have given the GIL to others meanwhile
 
 
 def turns(evidence: Evidence) -> Finding | None:
-    """Fires if at least two threads of a process did work in Python, each for 15% of the time, and together for 1.4
-    times the time that passed: then they took turns. Only where waits for the GIL were not recorded.
+    """Fires if at least two threads of a process did work in Python, each for a tenth of the time that they were there,
+    and together for 1.4 times the time from the first of their calls to the last: then they took turns. Only where
+    waits for the GIL were not recorded.
     """
     if any(thread.gil_ns for thread in evidence.data.threads) or _is_free_threaded(evidence):
         return None
     for facts in evidence.facts:
-        lasted = max(facts["end_ns"] - facts["start_ns"], 1)
-        work = {
-            number: (_work(tree), tree) for (pid, number), tree in evidence.data.trees.items() if pid == facts["pid"]
-        }
-        busy = [(ns, tree) for ns, tree in work.values() if ns >= max(SHARE * lasted, LEAST_NS)]
-        whole = sum(ns for ns, _ in busy)
-        if len(busy) >= 2 and whole >= TOGETHER * lasted:
-            return _finding(evidence, max(busy, key=lambda one: one[0])[1], len(busy), whole, lasted)
+        busy = []
+        for thread in evidence.data.threads:
+            tree = evidence.data.trees.get((facts["pid"], thread.thread)) if thread.pid == facts["pid"] else None
+            ns = _work(tree) if tree is not None else 0
+            if ns and ns >= SHARE * (thread.last_ns - thread.first_ns):
+                busy.append((ns, thread, tree))
+        if len(busy) < 2:
+            continue
+        whole = sum(ns for ns, _, _ in busy)
+        lasted = max(one.last_ns for _, one, _ in busy) - min(one.first_ns for _, one, _ in busy)
+        if whole >= max(TOGETHER * lasted, LEAST_NS):
+            return _finding(evidence, max(busy, key=lambda one: one[0])[2], len(busy), whole, max(lasted, 1))
     return None
 
 
