@@ -389,18 +389,16 @@ static VST_COLD vst_id callable_define(PyObject *callable, const char *where)
 
 vst_id vpy_callable_id(PyObject *callable)
 {
-    vst_id id = callable_find((uintptr_t)callable);
+    bool is_class = PyType_Check(callable);
+    vst_id id;
 
+    if (!is_class && vpy_object_has_thunk(callable))
+        return 0;
+    id = callable_find((uintptr_t)callable);
     if (VST_LIKELY(id != VPY_NO_SLOT))
         return id;
-    if (!PyType_Check(callable)) {
-        id = callable_find(OF_ALL(Py_TYPE(callable)));
-        if (VST_LIKELY(id != VPY_NO_SLOT))
-            return id;
-        if (vpy_object_has_thunk(callable))
-            return 0;
-    }
-    return callable_define(callable, NULL);
+    id = is_class ? VPY_NO_SLOT : callable_find(OF_ALL(Py_TYPE(callable)));
+    return VST_LIKELY(id != VPY_NO_SLOT) ? id : callable_define(callable, NULL);
 }
 
 vst_id vpy_callable_id_found(PyObject *callable, const char *where)
