@@ -27,7 +27,7 @@ def found(tmp_path, *chunks, entries, passed=SECOND):
     path.write_bytes(trace(definitions(*names, *entries), *words))
     opened = Trace(str(path))
     data = Data()
-    data.add(opened, {}, FOR_FINDINGS, fold_imports=True)
+    data.add(opened, {}, FOR_FINDINGS, fold_imports=True, by_thread=True)
     facts = {**opened.info(), "start_ns": 0, "end_ns": passed}
     return find(Evidence(data, [facts], traces=lambda: [Trace(str(path))]))
 
@@ -195,12 +195,25 @@ def pool(*times):
     ],
 )
 def test_one_call_of_several_threads_that_takes_much_longer_is_a_slow_worker(tmp_path, times, told):
-    assert kinds(tmp_path, *pool(*times), entries=[STEP]) == told
+    assert [kind for kind in kinds(tmp_path, *pool(*times), entries=[STEP]) if kind != "GIL"] == told
 
 
 def test_a_thread_that_calls_one_function_again_and_again_has_no_slow_worker(tmp_path):
     words = [word for ns in (MS, MS, MS, 900 * MS) for word in (enter(2), leave(2, ns))]
     assert kinds(tmp_path, words, entries=[STEP]) == []
+
+
+@pytest.mark.parametrize(
+    ("times", "told"), [((300 * MS, 300 * MS), ["GIL"]), ((30 * MS, 30 * MS), []), ((300 * MS, 20 * MS), [])]
+)
+def test_threads_that_compute_at_the_same_time_take_turns_on_the_gil(tmp_path, times, told):
+    assert kinds(tmp_path, *pool(*times), entries=[STEP]) == told
+
+
+def test_a_long_call_in_c_may_give_the_gil_to_others(tmp_path):
+    entries = [STEP, define(3, "<built-in function sha256>", "_hashlib", 0, kind=2)]
+    chunks = [[enter(2), enter(3), leave(3, 300 * MS), leave(2)] for _ in range(3)]
+    assert kinds(tmp_path, *chunks, entries=entries) == []
 
 
 LOCK = define(7, "<built-in method acquire of _thread.lock object>", "_thread", 0, kind=2)

@@ -28,7 +28,9 @@ def turns(evidence: Evidence) -> Finding | None:
         busy = []
         for thread in evidence.data.threads:
             tree = evidence.data.trees.get((facts["pid"], thread.thread)) if thread.pid == facts["pid"] else None
-            ns = _work(tree) if tree is not None else 0
+            if tree is None:
+                continue
+            ns = _work(tree)
             if ns and ns >= SHARE * (thread.last_ns - thread.first_ns):
                 busy.append((ns, thread, tree))
         if len(busy) < 2:
