@@ -51,15 +51,15 @@ def start(
 ) -> None:
     """Records every allocation and free from now on.
 
-    path              a .vst file to record to, readable even if the process is killed; None: a temporary file that is
-                      removed by itself
-    native            record native frames too, of functions written in C and C++
-    sample            bytes, or "512K": record about one allocation per so many bytes, and estimate the whole
-    native_allocators False: only Python's own allocators, not malloc and its kin
+    path              the .vst file to write, readable even if the process is killed. Default: a temporary file, which
+                      is deleted when it is no longer needed
+    native            also record native frames (functions written in C and C++)
+    sample            bytes, or "512K": record about one allocation for each such amount of memory, and estimate totals
+    native_allocators False: record only Python's own allocators, not malloc and related functions
     overwrite         replace an existing file
-    children          record child processes too, each into a file of its own next to `path`
-    max_size          bytes, or "256M": the largest size of the recording; the oldest records are dropped
-    last              seconds, a timedelta, or "30s": keep only what was recorded within this time
+    children          also record child processes; each child has its own file next to `path`
+    max_size          bytes, or "256M": the largest size of the file; the oldest records are dropped
+    last              seconds, a timedelta, or "30s": keep only the records of the last 30 seconds
     """
     global _recording, _last
     if _is_on():

@@ -43,78 +43,81 @@ class profile(TorchProfile):
             work()
         prof.export_chrome_trace("t.json.gz")
 
-    activities    members of ProfilerActivity. CPU is always recorded; CUDA asks for devices=True. Default: CPU
-    schedule      a function of the step's number, such as schedule() returns, that says which steps are recorded; the
-                  program calls step() after each. Each cycle of active steps is a window of the file. Exports,
-                  events() and key_averages() show the last cycle
-    on_trace_ready  is called with the profile when a cycle is over, and at stop()
-    acc_events    exports, events() and key_averages() show all cycles, not the last alone
+    activities    members of ProfilerActivity. CPU is always recorded; CUDA is equivalent to devices=True. Default: CPU
+    schedule      a function that takes a step's number and returns the step's ProfilerAction; schedule() makes such
+                  functions. The program calls step() after each step. Each cycle of active steps is a window of the
+                  file. Exports, events() and key_averages() show the last cycle
+    on_trace_ready  a function that is called with the profile at the end of each cycle and at stop()
+    acc_events    show all cycles, instead of only the last, in exports, events() and key_averages()
     record_shapes, with_flops, with_modules
-                  what is recorded of a framework's operators
-    post_processing_timeout_s   seconds after which reading events ends, with those read so far
-    custom_trace_id_callback    gives the id of each cycle
-    execution_trace_observer    an ExecutionTraceObserver, or any object with start(), stop(), cleanup(): it is started
-                  and stopped with each cycle, and cleaned up at the end of the block. Default: one that writes to a
-                  temporary file, where VESTIGE_EXECUTION_TRACE or ENABLE_PYTORCH_EXECUTION_TRACE is 1
-    experimental_config         an _ExperimentalConfig, vestige's or torch's
-    output        a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the last
-                  record even if the process is killed. Default: a temporary file that is removed by itself. `{rank}` in
-                  it is the rank
+                  also record the shapes, floating-point operations and modules of a framework's operators
+    post_processing_timeout_s   stop reading events after this many seconds, and return the events read so far
+    custom_trace_id_callback    a function that returns the id of each cycle
+    execution_trace_observer    an ExecutionTraceObserver, or any object with start(), stop() and cleanup(): started and
+                  stopped with each cycle, and cleaned up at the end of the block. Default: an observer that writes to
+                  a temporary file, if VESTIGE_EXECUTION_TRACE or ENABLE_PYTORCH_EXECUTION_TRACE is 1
+    experimental_config         an _ExperimentalConfig of vestige's or torch's
+    output        path of the .vst file to write; the file must not exist unless overwrite is True. If the process is
+                  killed, the file can be read up to the last record. `{rank}` in the path is replaced by the rank.
+                  Default: a temporary file, which is deleted when it is no longer needed
     overwrite     replace an existing file
-    storage       how to write the file: "mapped", "copied", or "auto", which is copied where a disk may keep a thread
-                  waiting (NFS, Lustre, FUSE, …). A copied recording goes to a local file, which another process copies
-    with_stack    record calls; False leaves annotations, instants and counters. Default True, after install() False
+    storage       how to write the file: "mapped" writes to the file directly; "copied" writes to a local file, which
+                  another process copies; "auto" copies if the disk may make a thread wait (NFS, Lustre, FUSE, …)
+    with_stack    record calls; if False, only annotations, instants and counters are recorded. Default: True; after
+                  install() False
     c_functions   record calls of functions written in C
-    include       glob patterns of source files; only functions in these are recorded. A pattern without a slash is
-                  compared with the file's name alone
-    exclude       patterns of source files whose functions are left out
-    only          names or patterns, as for record_args: only calls of these functions, and the calls inside them, are
+    include       glob patterns of source files; only functions in matching files are recorded. A pattern without a
+                  slash is compared only with the file's name
+    exclude       glob patterns of source files; functions in matching files are left out
+    only          names or patterns of functions, as for record_args; only calls of these functions, and calls inside
+                  them, are recorded
+    max_depth     the largest depth of recorded calls, counted from the calls that are open at the start, or, with
+                  `only`, from the functions that it names
+    min_duration  "10us", seconds or a timedelta: shorter calls are left out and counted, and their time counts as their
+                  caller's own time. Annotations and operators are never left out
+    spins         record functions that spin: they check a condition again and again without sleeping
+    qualified_names  name Python functions `Class.f` instead of `f`. Default: True; after install() False, as in torch
+    record_args   names or patterns (`f`, `Class.f`, `load_*`) of functions; their arguments and return values are
                   recorded
-    max_depth     record only so many levels of calls, counted from the calls that are open at the start, or with `only`
-                  from its functions
-    min_duration  "10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out
-                  and counted; their time becomes their caller's own. Annotations and operators are always kept
-    spins         False leaves out functions that spin: they look again and again, without sleeping
-    qualified_names  name Python functions `Class.f` instead of `f`. Default True; after install() False, like torch
-    record_args   names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are
-                  recorded
-    sched         record when each thread had a processor, so that every call has a running time and a duration, and
-                  waits for the GIL (Linux; unknown if the system denies this information)
-    waits         further functions that wait, for reports: `io mybus.Socket recv` (a method in C), `spin mybus/ring.py
-                  Ring.get` (a Python function), `lock take_turn` (a function in C). The first word is the reason: lock,
-                  io, sleep, child or spin
-    exceptions    record where exceptions are raised and who catches them, by type. Messages are not recorded, nor the
-                  exceptions by which iterators and generators end
-    lines         record the lines from which functions are called: of all calls that take a quarter of a millisecond,
-                  and of some shorter ones
-    gc            record garbage collections. Default True, after install() False
+    sched         record when each thread ran on a processor, and waits for the GIL; each call then has a running time
+                  besides its duration (only on Linux; running times are unknown if the system denies this information)
+    waits         further functions that reports shall treat as waiting: `io mybus.Socket recv` (a method in C), `spin
+                  mybus/ring.py Ring.get` (a Python function), `lock take_turn` (a function in C). The first word is the
+                  reason for the wait: lock, io, sleep, child or spin
+    exceptions    record the type of each exception, where it is raised, and which function catches it. Messages are not
+                  recorded; exceptions that only end iterators and generators are ignored
+    lines         record the lines from which functions are called: for all calls that take at least a quarter of a
+                  millisecond, and for some shorter calls
+    gc            record garbage collections. Default: True; after install() False
     annotation_stacks  record the call stack at the beginning of each record_function()
-    profile_memory  also record allocations and frees, of Python's allocators and of malloc and its kin, each allocation
-                  with its Python stack
-    memory_native_stacks  with profile_memory: also record native frames, of functions written in C and C++
-    memory_sample  bytes, or "512K": record about one allocation per so many bytes, and estimate the totals
-    memory_native_allocators  False: only Python's own allocators, not malloc and its kin
-    devices       True records activities of GPUs by CUPTI, if CUDA is there; this has not yet run on a GPU. A list of
-                  libraries records activities of other devices, by the collectors in these libraries
-    max_size      bytes, or "256M": the largest size of the recording; the oldest records are dropped. At least 1M
-    last          seconds, a timedelta, or "30s": keep only the records of this last stretch of time. Records that
-                  `last` or max_size drops are counted; names are never dropped
+    profile_memory  also record allocations and frees by Python's allocators and by malloc and related functions; each
+                  allocation has its Python stack
+    memory_native_stacks  with profile_memory: also record native frames (functions written in C and C++)
+    memory_sample  bytes, or "512K": record about one allocation for each such amount of memory, and estimate the totals
+    memory_native_allocators  with profile_memory: record malloc and related functions; if False, only Python's own
+                  allocators
+    devices       True: record activities of GPUs with CUPTI, if CUDA is installed (not yet tested on a GPU). A list of
+                  paths: record activities of other devices with the collectors in these libraries
+    max_size      bytes, or "256M": the largest size of the file, at least 1M; the oldest records are dropped
+    last          seconds, a timedelta, or "30s": keep only the records of the last 30 seconds. Records that `last` or
+                  max_size drops are counted; names are never dropped
     budget        0.05 or "5%": recording takes at most this share of the CPU time. If recording every call would take
-                  more, the functions that are called most are left out for a time; reports estimate their calls and
+                  more, vestige leaves out the most-called functions for a time, and reports estimate their calls and
                   times
-    compensate    measure first, for a third of a second, what recording costs: see compensated_time_total of events
-    engine        how to hook in: "turbo", "safe" (slower, by hooks of the interpreter, which show C functions that
-                  Python calls but not those that C calls), or "auto", which is turbo where it is proven and usable
-    triggers      write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name
-                  took longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
-    snapshot_signal  name of the signal on which vestige writes a snapshot
+    compensate    first measure the cost of recording, for a third of a second; events then have compensated_time_total
+    engine        how calls are recorded: "turbo"; "safe", which is slower and uses only hooks of the interpreter, which
+                  report C functions called from Python but not from C; or "auto", which selects turbo on Pythons for
+                  which turbo is tested
+    triggers      write a snapshot when one of these happens: `step>200ms` (a record_function or a function with this
+                  name took longer), `raise:ValueError` (an exception of this type), `rss>2G` (the process uses more
+                  memory)
+    snapshot_signal  name of the signal that makes vestige write a snapshot
     max_snapshots  the largest number of snapshots. They are written next to `output`, as `<output>-snapshot<n>.vst`
-    children      also record child processes, forked or started anew, each into a file of its own next to `output`:
+    children      also record child processes, forked or started; each child has its own file next to `output`:
                   t.<pid>.vst for t.vst
-    rank          which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
-                  environment
-    local_rank    the number of this process on its host. Default: as for rank
-    world_size    how many processes the program has. Default: as for rank
+    rank          number of this process in a distributed program. Default: the environment variable RANK
+    local_rank    number of this process on its host. Default: the environment variable LOCAL_RANK
+    world_size    number of processes of the program. Default: the environment variable WORLD_SIZE
     """
 
     _is_torchs = False  # whether torch's own profile is on top, see torch/recorder.py

@@ -90,17 +90,17 @@ DEVICES = Kind("bool | Sequence[str]")  # read in devices.py
 class Option:
     """A row of the table.
 
-    flags     of the command line. Those of a FLAG that is on by default turn it off
-    help      of the flags
-    python    what the docstring of profile() says, if not `help`; None: profile() has no such keyword
-    off       a flag that undoes the option where [tool.vestige] has it
-    commands  that have the flags
-    traits    often: the short help shows it. once: about a single process, so neither its children nor [tool.vestige]
-              have it. code: names code to load, so neither [tool.vestige] nor those who attach may. session: a field of
-              _core.Session. torch: torch.profiler has this keyword too
-    needs     other options, and why
-    against   options that cannot be used together with this one
-    pythons   that have it; "" for all
+    flags     the option's flags on the command line; the flags of a FLAG that is on by default turn the option off
+    help      help text of the flags
+    python    text in the docstring of profile(), if it differs from `help`; None: profile() has no such keyword
+    off       a flag that turns the option off if [tool.vestige] turns it on
+    commands  the commands that have the flags
+    traits    often: the short help shows the option. once: concerns a single process, so neither its children nor
+              [tool.vestige] have the option. code: names code to load, so neither [tool.vestige] nor people who attach
+              may set the option. session: a field of _core.Session. torch: torch.profiler has this keyword, too
+    needs     {required option: reason}
+    against   options that cannot be combined with this option
+    pythons   the Pythons that have the option; "": all
     """
 
     def __init__(
@@ -154,136 +154,142 @@ GROUPS = {  # in the order of the help
     "trace and report": (
     Option("output", PATH, None, "-o --output", "trace to write; {rank} in it is the rank (default: <name>.<pid>.vst)",
         metavar="FILE", commands=ALL, traits="often once",
-        python="a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the last "
-            "record even if the process is killed. Default: a temporary file that is removed by itself. `{rank}` in it "
-            "is the rank"),
+        python="path of the .vst file to write; the file must not exist unless overwrite is True. If the process is "
+            "killed, the file can be read up to the last record. `{rank}` in the path is replaced by the rank. "
+            "Default: a temporary file, which is deleted when it is no longer needed"),
     Option("overwrite", FLAG, False, "--force --overwrite", "overwrite FILE", commands=ALL, traits="often once session",
         python="replace an existing file"),
     Option("storage", STORAGE, "auto", "--storage",
         "how to write FILE: mapped, copied, or auto (default), which copies to disks that may stall (NFS, FUSE)",
         metavar="MODE", commands=ALL, traits="session",
-        python='how to write the file: "mapped", "copied", or "auto", which is copied where a disk may keep a thread '
-            "waiting (NFS, Lustre, FUSE, …). A copied recording goes to a local file, which another process copies"),
+        python='how to write the file: "mapped" writes to the file directly; "copied" writes to a local file, which '
+            'another process copies; "auto" copies if the disk may make a thread wait (NFS, Lustre, FUSE, …)'),
     Option("quiet", FLAG, False, "-q --quiet", "no report at the end", python=None, commands=ALL, traits="often"),
     Option("view", FLAG, False, "--view", "show the trace in the browser when the recording has ended", python=None,
         traits="often"),
     ),
     "which calls": (
     Option("with_stack", FLAG, None, "", "", traits="torch session",
-        python="record calls; False leaves annotations, instants and counters. Default True, after install() False"),
+        python="record calls; if False, only annotations, instants and counters are recorded. Default: True; after "
+            "install() False"),
     Option("c_functions", FLAG, True, "--no-c", "leave out functions written in C", traits="often session",
         python="record calls of functions written in C"),
     Option("include", NAMES, None, "--include", "record only functions in these files", metavar="PAT", traits="session",
-        python="glob patterns of source files; only functions in these are recorded. A pattern without a slash is "
-            "compared with the file's name alone"),
+        python="glob patterns of source files; only functions in matching files are recorded. A pattern without a "
+            "slash is compared only with the file's name"),
     Option("exclude", NAMES, None, "--exclude", "leave out functions in these files", metavar="PAT",
         traits="often session",
-        python="patterns of source files whose functions are left out"),
+        python="glob patterns of source files; functions in matching files are left out"),
     Option("only", NAMES, None, "--only", "record only functions of this name, and what they call", metavar="FUNC",
         traits="often session",
-        python="names or patterns, as for record_args: only calls of these functions, and the calls inside them, are "
-            "recorded"),
+        python="names or patterns of functions, as for record_args; only calls of these functions, and calls inside "
+            "them, are recorded"),
     Option("max_depth", DEPTH, None, "--max-depth", "leave out calls that are deeper than N", metavar="N",
         traits="session",
-        python="record only so many levels of calls, counted from the calls that are open at the start, or with `only` "
-            "from its functions"),
+        python="the largest depth of recorded calls, counted from the calls that are open at the start, or, with "
+            "`only`, from the functions that it names"),
     Option("min_duration", TIME, None, "--min-duration", "leave out calls that took less than TIME (10us)",
         metavar="TIME", traits="session",
-        python='"10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out '
-            "and counted; their time becomes their caller's own. Annotations and operators are always kept"),
-    Option("spins", FLAG, True, "--no-spins", "leave out functions that only look again and again", traits="session",
-        python="False leaves out functions that spin: they look again and again, without sleeping"),
+        python='"10us", seconds or a timedelta: shorter calls are left out and counted, and their time counts as their '
+            "caller's own time. Annotations and operators are never left out"),
+    Option("spins", FLAG, True, "--no-spins", "leave out functions that only spin (check again and again)",
+        traits="session",
+        python="record functions that spin: they check a condition again and again without sleeping"),
     Option("qualified_names", FLAG, None, "", "", traits="session",
-        python="name Python functions `Class.f` instead of `f`. Default True; after install() False, like torch"),
+        python="name Python functions `Class.f` instead of `f`. Default: True; after install() False, as in torch"),
     ),
     "what else is recorded": (
     Option("record_args", NAMES, None, "--record-args",
         "record arguments and results of functions of this name ('load_*')", metavar="PATTERN", traits="session",
-        python="names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are "
+        python="names or patterns (`f`, `Class.f`, `load_*`) of functions; their arguments and return values are "
             "recorded"),
     Option("sched", FLAG, False, "--sched", "record when each thread had a processor, and waits for the GIL",
         off="--no-sched", traits="often session",
-        python="record when each thread had a processor, so that every call has a running time and a duration, "
-            "and waits for the GIL (Linux; unknown if the system denies this information)"),
-    Option("waits", WAITS, None, "--waits", "a further function that waits ('io mybus.Socket recv')", metavar="ENTRY",
-        traits="session",
-        python="further functions that wait, for reports: `io mybus.Socket recv` (a method in C), "
+        python="record when each thread ran on a processor, and waits for the GIL; each call then has a running time "
+            "besides its duration (only on Linux; running times are unknown if the system denies this information)"),
+    Option("waits", WAITS, None, "--waits", "name a further function that waits ('io mybus.Socket recv')",
+        metavar="ENTRY", traits="session",
+        python="further functions that reports shall treat as waiting: `io mybus.Socket recv` (a method in C), "
             "`spin mybus/ring.py Ring.get` (a Python function), `lock take_turn` (a function in C). The first word is "
-            "the reason: lock, io, sleep, child or spin"),
+            "the reason for the wait: lock, io, sleep, child or spin"),
     Option("exceptions", FLAG, False, "--exceptions", "record where exceptions are raised and caught",
         traits="session", needs={"with_stack": "without it, exceptions are not seen"},
-        python="record where exceptions are raised and who catches them, by type. Messages are not recorded, nor the "
-            "exceptions by which iterators and generators end"),
+        python="record the type of each exception, where it is raised, and which function catches it. Messages are not "
+            "recorded; exceptions that only end iterators and generators are ignored"),
     Option("lines", FLAG, True, "--no-lines", "leave out the lines from which functions are called", traits="session",
-        python="record the lines from which functions are called: of all calls that take a quarter of a millisecond, "
-            "and of some shorter ones"),
+        python="record the lines from which functions are called: for all calls that take at least a quarter of a "
+            "millisecond, and for some shorter calls"),
     Option("gc", FLAG, None, "--no-gc", "leave out garbage collections", traits="session",
-        python="record garbage collections. Default True, after install() False"),
+        python="record garbage collections. Default: True; after install() False"),
     Option("annotation_stacks", FLAG, False, "", "",
         python="record the call stack at the beginning of each record_function()"),
     Option("profile_memory", FLAG, False, "--memory", "record allocations", commands="attach", traits="torch",
-        python="also record allocations and frees, of Python's allocators and of malloc and its kin, each allocation "
-            "with its Python stack"),
+        python="also record allocations and frees by Python's allocators and by malloc and related functions; each "
+            "allocation has its Python stack"),
     Option("memory_native_stacks", FLAG, False, "--native", "also record native frames (C and C++)", commands="memory",
-        traits="session", python="with profile_memory: also record native frames, of functions written in C and C++"),
+        traits="session", python="with profile_memory: also record native frames (functions written in C and C++)"),
     Option("memory_sample", SIZE, None, "--sample", "record about one allocation in SIZE bytes (512K)", metavar="SIZE",
         commands="memory", traits="session",
-        python='bytes, or "512K": record about one allocation per so many bytes, and estimate the totals'),
+        python='bytes, or "512K": record about one allocation for each such amount of memory, and estimate the totals'),
     Option("memory_native_allocators", FLAG, True, "--python-only",
         "only Python's own allocators, not malloc and its kin", commands="memory", traits="session",
-        python="False: only Python's own allocators, not malloc and its kin"),
+        python="with profile_memory: record malloc and related functions; if False, only Python's own allocators"),
     Option("devices", DEVICES, False, "--devices", "record activities of GPUs (CUPTI); not yet run on a GPU",
         commands="run", traits="code",
-        python="True records activities of GPUs by CUPTI, if CUDA is there; this has not yet run on a GPU. A list of "
-            "libraries records activities of other devices, by the collectors in these libraries"),
+        python="True: record activities of GPUs with CUPTI, if CUDA is installed (not yet tested on a GPU). A list of "
+            "paths: record activities of other devices with the collectors in these libraries"),
     Option("collector", NAMES, None, "--collector", "record activities of other devices, by the collector in LIB",
         metavar="LIB", commands="run", traits="code", python=None),
     ),
     "size and cost": (
     Option("max_size", BOUND, None, "--max-size", "keep the newest records, in a file of at most SIZE (256M)",
         metavar="SIZE", commands=ALL, traits="session",
-        python='bytes, or "256M": the largest size of the recording; the oldest records are dropped. At least 1M'),
+        python='bytes, or "256M": the largest size of the file, at least 1M; the oldest records are dropped'),
     Option("last", TIME, None, "--last", "keep only the records of the last TIME (30s, 5m)", metavar="TIME",
         commands=ALL, traits="often session",
-        python='seconds, a timedelta, or "30s": keep only the records of this last stretch of time. Records that '
-            "`last` or max_size drops are counted; names are never dropped"),
+        python='seconds, a timedelta, or "30s": keep only the records of the last 30 seconds. Records that `last` or '
+            "max_size drops are counted; names are never dropped"),
     Option("budget", SHARE, None, "--budget", "limit recording to this share of the CPU time (5%)",
         metavar="SHARE", traits="often", needs={"with_stack": "without it, no calls are recorded"},
         against=("profile_memory", "min_duration", "only", "max_depth"), pythons=WITH_GIL,
         python='0.05 or "5%": recording takes at most this share of the CPU time. If recording every call would take '
-            "more, the functions that are called most are left out for a time; reports estimate their calls and times"),
-    Option("compensate", FLAG, False, "--compensate", "measure what recording costs, for report --compensated",
-        python="measure first, for a third of a second, what recording costs: see compensated_time_total of events"),
+            "more, vestige leaves out the most-called functions for a time, and reports estimate their calls "
+            "and times"),
+    Option("compensate", FLAG, False, "--compensate", "measure the cost of recording, for report --compensated",
+        python="first measure the cost of recording, for a third of a second; events then have compensated_time_total"),
     Option("engine", ENGINE, "auto", "--engine",
         "how to hook in: turbo, safe (slower, by the interpreter's own hooks), or auto (default), which chooses",
         metavar="E", traits="session",
-        python='how to hook in: "turbo", "safe" (slower, by hooks of the interpreter, which show C functions that '
-            'Python calls but not those that C calls), or "auto", which is turbo where it is proven and usable'),
+        python='how calls are recorded: "turbo"; "safe", which is slower and uses only hooks of the interpreter, which '
+            'report C functions called from Python but not from C; or "auto", which selects turbo on Pythons for which '
+            'turbo is tested'),
     ),
     "snapshots": (
     Option("triggers", NAMES, None, "--trigger", "write a snapshot when NAME>TIME, rss>SIZE or raise:TYPE comes true",
         metavar="SPEC",
-        python="write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name "
-            "took longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)"),
+        python="write a snapshot when one of these happens: `step>200ms` (a record_function or a function with this "
+            "name took longer), `raise:ValueError` (an exception of this type), `rss>2G` (the process uses more "
+            "memory)"),
     Option("snapshot_signal", SIGNAL, None, "--snapshot-signal", "write a snapshot on this signal (USR2, …)",
-        metavar="SIG", python="name of the signal on which vestige writes a snapshot"),
+        metavar="SIG", python="name of the signal that makes vestige write a snapshot"),
     Option("max_snapshots", SNAPSHOTS, 10, "--max-snapshots", "write at most N snapshots (default: 10)", metavar="N",
         python="the largest number of snapshots. They are written next to `output`, as `<output>-snapshot<n>.vst`"),
     ),
     "the program": (
     Option("children", FLAG, False, "--no-children", "leave out child processes", commands=ALL,
         needs={"output": "their files are named after it"},
-        python="also record child processes, forked or started anew, each into a file of its own next to `output`: "
+        python="also record child processes, forked or started; each child has its own file next to `output`: "
             "t.<pid>.vst for t.vst"),
     Option("torch_profiler", FLAG, False, "--torch-profiler", "record only where the program uses torch.profiler",
         commands="run", traits="once", python=None),
     Option("paused", FLAG, False, "--paused", "start paused; `vestige attach` starts and stops recording",
         commands="run", traits="once", python=None),
     Option("rank", RANK, None, "", "",
-        python="which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the "
-            "environment"),
-    Option("local_rank", RANK, None, "", "", python="the number of this process on its host. Default: as for rank"),
-    Option("world_size", RANK, None, "", "", python="how many processes the program has. Default: as for rank"),
+        python="number of this process in a distributed program. Default: the environment variable RANK"),
+    Option("local_rank", RANK, None, "", "",
+        python="number of this process on its host. Default: the environment variable LOCAL_RANK"),
+    Option("world_size", RANK, None, "", "",
+        python="number of processes of the program. Default: the environment variable WORLD_SIZE"),
     ),
 }
 # fmt: on
