@@ -17,7 +17,8 @@ typedef struct stub_control {
     /* Delivers a record, cut or padded to its size in the version. Returns 0 if
      * its kind is not enabled or no buffer has room. */
     int (*add)(const void *record, size_t size);
-    /* Puts the full buffers aside until they are released, newest first. */
+    /* Puts the current buffer aside. release() delivers such buffers, newest
+     * first. */
     void (*hold)(void);
     void (*release)(void);
     /* Makes a flush deliver nothing. */

@@ -1,6 +1,7 @@
 """Finds the examples of a page of documentation, and runs them in order.
 
-The blocks of a page share a folder that contains only the repository's `examples/`. The language says how a block is run:
+The blocks of a page share a folder that contains only the repository's `examples/`. The language says how a block is
+run:
 
     console   commands behind `$ `, for bash. Lines shown below a command must be in its output, in this order; `…`
               stands for anything, and numbers with their units are not compared
