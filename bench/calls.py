@@ -2,10 +2,10 @@
 
 One process alternates the profilers in short blocks. A block runs each loop several times; a run takes 0.1 to 0.3 ms,
 short enough that some are undisturbed on a busy machine. The fastest run of all counts; the fastest one without a
-profiler is taken off, the rest divided by the calls. Starting and stopping is not in the time.
+profiler is taken off, the rest divided by the calls. The time does not include starting and stopping.
 
-This is the cost of the hook on memory that is there already. What it costs to go on for long is measured by `file`.
-The column "bare" is what the interpreter's events cost with no hook behind them.
+The result is the cost of the hook on memory that is already mapped; `file` measures long recordings. The column "bare"
+is the cost of the interpreter's events without a hook.
 """
 
 import gc
@@ -26,10 +26,10 @@ NATIVE = [
     ("x.append(1)", workloads.c_append, workloads.CALLS),
     ("d.get(k)", workloads.c_get, workloads.CALLS),
 ]
-RUNS = 4  # of a loop in a block
+RUNS = 4  # calls of a loop in a block
 TORCH_RUNS = 12
 
-# At most so much of the peer's cost.
+# The largest allowed share of the peer's cost.
 PYTHON_BARS = {"VizTracer": 0.65 if peers.NEW else 0.85, "torch": 0.55}
 NATIVE_BARS = {"VizTracer": 0.5 if peers.NEW else 0.85}
 PYTHON_ONLY_BARS = {"VizTracer": 0.6} if peers.NEW else {}
@@ -42,10 +42,10 @@ def time_run(loop, clock=time.perf_counter_ns):
 
 
 def run_block(tool, loops, runs, best):
-    """Runs every loop under the tool and keeps the fastest time of each in best."""
+    """Runs every loop under the tool and keeps each loop's fastest time in `best`."""
     tool.start()
     for label, loop, _ in loops:
-        loop()  # hooks are placed and caches filled at the first run
+        loop()  # the first run places hooks and fills caches
         for _ in range(runs):
             taken = time_run(loop)
             if taken < best[label]:
@@ -55,7 +55,7 @@ def run_block(tool, loops, runs, best):
 
 
 def alternate(tools, loops, rounds, slow_tool=None):
-    """The fastest time of each loop under each tool, in ns."""
+    """Returns the fastest time of each loop under each tool, in ns."""
     best = {tool.name: dict.fromkeys((label for label, _, _ in loops), float("inf")) for tool in tools}
     slow_every = max(1, rounds // 12)
     if slow_tool:
@@ -74,7 +74,7 @@ def alternate(tools, loops, rounds, slow_tool=None):
 
 
 def check_against(bars, extra):
-    """Our cost over each peer's, against the bar."""
+    """Compares our cost with each peer's, against the bar."""
     ratios = {peer: extra["vestige"] / extra[peer] for peer in bars if peer in extra}
     return [at_most(f"{ratio:.2f} x {peer}", ratio, bars[peer]) for peer, ratio in ratios.items()]
 

@@ -1,5 +1,5 @@
-"""Runs one function of these modules in a fresh interpreter: what was loaded, allocated or patched before cannot
-change its result.
+"""Runs one function of these modules in a fresh interpreter, so that nothing that was loaded, allocated or patched
+before can change its result.
 
     python child.py MODULE FUNCTION JSON      prints the function's result as a last line of JSON
 """
@@ -13,7 +13,7 @@ import sys
 
 
 def run(function, **arguments):
-    """Calls function(**arguments) in a process of its own and gives back what it returned."""
+    """Calls function(**arguments) in a new process and returns its result."""
     module = os.path.splitext(os.path.basename(function.__code__.co_filename))[0]
     command = [sys.executable, __file__, module, function.__name__, json.dumps(arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
@@ -23,7 +23,7 @@ def run(function, **arguments):
 
 
 def memory_mib(field="VmRSS"):
-    """What the process has in memory now (VmRSS), file mappings included, or had at most (VmHWM)."""
+    """Returns the process's memory, file mappings included: now (VmRSS), or at its peak (VmHWM)."""
     with open("/proc/self/status") as status:
         for line in status:
             if line.startswith(field + ":"):
@@ -32,7 +32,7 @@ def memory_mib(field="VmRSS"):
 
 
 def forget_memory_peak():
-    """From here on VmHWM counts anew. Gives the memory in use now."""
+    """Resets VmHWM; returns the memory in use now."""
     gc.collect()
     with open("/proc/self/clear_refs", "w") as refs:
         refs.write("5")

@@ -1,4 +1,4 @@
-"""The traces that counts.py has read and exported: made up, so that they are the same at any time and place."""
+"""Generated traces, which counts.py reads and exports: equal at any time and place."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ FREE = 0x82
 
 
 class Dice:
-    """Numbers that look random, the same on every Python."""
+    """Pseudo-random numbers, equal on every Python."""
 
     def __init__(self):
         self._state = 88172645463325252
@@ -33,7 +33,7 @@ def functions():
 
 
 def wander():
-    """Goes up and down through calls, as a program does."""
+    """Goes up and down through calls, like a program."""
     dice, stack, words = Dice(), [], []
     for _ in range(CALLS):
         while stack and dice.roll(DEPTH_MAX) < len(stack):
@@ -45,7 +45,7 @@ def wander():
 
 
 def history():
-    """Blocks of every size, of which one in eight is live at the end."""
+    """Allocates blocks of every size; one in eight is live at the end."""
     dice, words = Dice(), []
     for number in range(BLOCKS):
         address = 0x7F0000000000 + number * 0x10000
@@ -58,7 +58,7 @@ def history():
 
 
 def write(folder):
-    """read.vst and read_memory.vst, as instructions.py names them."""
+    """Writes read.vst and read_memory.vst, the names that instructions.py expects."""
     stacks = [h.stack(id, id // 2, id) for id in range(1, FUNCTIONS)]
     calls = h.trace(h.definitions(h.thread(), *functions()), h.records(*wander()))
     memory = h.trace(h.definitions(h.has_memory(), h.thread(), *functions(), *stacks), h.records(*history()))

@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""Counts instructions by callgrind, and fails where there are more than 3 % above the figures that are committed.
+"""Counts instructions by callgrind, and fails if a count is more than 3 % above the committed figure.
 
     python bench/counts.py PYTHON               beside bench/counts.json
     python bench/counts.py PYTHON --against OLD beside another Python with vestige, say the one before a change
     python bench/counts.py PYTHON --write       writes the figures of this environment into bench/counts.json
 
-Each Python has vestige installed. What is counted stands in instructions.py; here are the parts that repeat: the record
-path with its hooks, and what reads and exports the traces of count_traces.py.
+Each Python has vestige installed. instructions.py defines what is counted; this file runs the parts that are
+repeatable: the record path with its hooks, and reading and exporting the traces of count_traces.py.
 
-Nothing that lies around has a part in it. A copy of the package and what runs it are in a folder of their own, which
-the process knows by one name wherever it is, /proc/self/cwd. The interpreter starts without site, so it sees no other
-package and no .pth file; hashes have one seed, there are no variables of the caller, and valgrind lays out the
-addresses. even_malloc.c takes the same instructions for an allocation whatever was allocated before, which the C
-library's malloc does not: by that alone, reading counted up to 4 % more beside other packages.
+The surroundings do not matter. A copy of the package and its runner are in a separate folder, which the process always
+knows as /proc/self/cwd. The interpreter starts without site, so it sees no other package and no .pth file; the hash
+seed is fixed, the caller's environment variables are removed, and valgrind lays out the addresses. With even_malloc.c,
+an allocation always takes the same number of instructions. With the C library's malloc, other packages alone changed
+the count of reading by up to 4 %.
 
-An instruction is the same on a busy machine, but not with another compiler, interpreter or C library, nor on a
-processor for which libraries have other functions. So figures belong to an environment, which counts.json names. In
-another one nothing is compared, and one line says why; `make bench-counts BASE=main` builds the commit to compare with
+Counts do not depend on the machine's load, but on the compiler, the interpreter, the C library, and on the processor,
+for which libraries choose functions. So figures belong to an environment, which counts.json names. In another
+environment nothing is compared, and one line says why; `make bench-counts BASE=main` builds the commit to compare with
 on the same machine, which works anywhere.
 """
 
@@ -35,12 +35,12 @@ from instructions import count, figures, make_marks, run_alone
 
 FIGURES = Path(__file__).with_name("counts.json")
 ALLOWED = 0.03
-LEAST = 3  # instructions: less than that is not a change of ours
+LEAST = 3  # instructions: smaller changes are not caused by vestige
 PARTS = ["turbo", "safe", "reading"]
 HERE = "/proc/self/cwd"
 START = f"import sys; sys.path[0] = {HERE!r}; "
-# Everything by malloc: the interpreter's own allocator takes 15 instructions more where a call frees the last block
-# of a pool.
+# Allocate everything with malloc: the interpreter's own allocator takes 15 instructions more when a call frees the last
+# block of a pool.
 VARIABLES = {"LD_PRELOAD": "./marks.so", "PYTHONMALLOC": "malloc"}
 OPTIONS = ("buildtype", "optimization", "b_lto", "b_ndebug", "c_args", "c_link_args")
 FACTS = """
@@ -63,7 +63,7 @@ def digest(data):
 
 
 def build_options(python):
-    """How the vestige of .venv/3.12/bin/python was built: build/3.12 of the same clone knows."""
+    """Finds how the vestige of .venv/3.12/bin/python was built: by build/3.12 of the same clone."""
     venv = Path(python).parent.parent
     path = venv.parent.parent / "build" / venv.name / "meson-info" / "intro-buildoptions.json"
     if not path.exists():
@@ -73,13 +73,13 @@ def build_options(python):
 
 
 class Counted:
-    """The vestige of a Python, in a folder where it can be counted."""
+    """Copies the vestige of a Python to a folder where it can be counted."""
 
     def __init__(self, python, folder):
         self._python, self._folder = python, folder
         code = "import sys, vestige; print(vestige.__path__[0], getattr(sys, '_base_executable', sys.executable), sep='\\n')"
         package, interpreter = run(python, "-c", code).splitlines()
-        # Without site, it finds its own modules and no others; without a user's folder, nor theirs.
+        # Without site, the interpreter finds only its own modules; without a user folder, not the user's either.
         self._start = [interpreter, "-S", "-s", "-c"]
         make_marks(folder, "even_malloc.c")
         for script in ("instructions.py", "workloads.py"):
@@ -93,7 +93,7 @@ class Counted:
         subprocess.run([*self._start, compiling], cwd=folder, check=True)
 
     def environment(self):
-        """{what: which} of all that the figures depend on besides vestige."""
+        """Returns {name: version} of everything that the figures depend on besides vestige."""
         done = run_alone(["valgrind", "--tool=none", "-q", *self._start, START + FACTS], self._folder, **VARIABLES)
         if done.returncode:
             raise OSError(f"valgrind does not run this Python: {done.stderr.strip().splitlines()[-1:]}")
@@ -111,7 +111,7 @@ class Counted:
         return found
 
     def measure(self, parts):
-        """{part: {row: instructions}}."""
+        """Returns {part: {row: instructions}}."""
         command = [*self._start, START + "import instructions; instructions.main()"]
         return {part: figures(part, count(command, part, self._folder, **VARIABLES)) for part in parts}
 
@@ -138,7 +138,7 @@ def write(here, now):
 
 
 def compare(now, before):
-    """Rows (part, name, before, now, change); a row that only one of them has is left out."""
+    """Returns rows (part, name, before, now, change); leaves out a row that only one of them has."""
     for part, rows in now.items():
         for name, value in rows.items():
             old = before.get(part, {}).get(name)
@@ -147,7 +147,7 @@ def compare(now, before):
 
 
 def show(rows):
-    """Prints them, and returns the names of those that are red."""
+    """Prints the rows, and returns the names of those that fail."""
     print("| | before | now | change |\n|---|---:|---:|---:|")
     worse = []
     for part, name, old, new, change in rows:
@@ -160,7 +160,7 @@ def show(rows):
 
 
 def difference(here, known):
-    """What is not as in the environment of counts.json that is most like this one."""
+    """Returns the differences from the most similar environment of counts.json."""
     if not known:
         return "counts.json has no figures"
     nearest = max(known, key=lambda each: len(here.items() & each["environment"].items()))["environment"]

@@ -1,11 +1,12 @@
-/* What it costs a thread to launch while a device is recorded: a call of the
- * runtime is timed and delivered, as examples/c/device does it, on
- * THREADS threads at once.
+/* Measures the cost of a launch for the launching thread while a device is
+ * recorded: a call of the runtime is timed and delivered, as in
+ * examples/c/device, on THREADS threads in parallel.
  *
  *   device_launch LAUNCHES THREADS [LIMIT]
  *
  * Prints the CPU time of a launch in nanoseconds, the least of ROUNDS rounds:
- * with a collector, and without one. Fails where the former is above LIMIT. */
+ * with a collector, and without one. Fails if the time with a collector is
+ * above LIMIT. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

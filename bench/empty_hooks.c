@@ -1,4 +1,4 @@
-/* What floor.py puts in the place of our hooks: hooks that do nothing, and
+/* Hooks that floor.py installs in place of ours: hooks that do nothing, and
  * hooks that only read the clock. Up to 3.11 a hook is a function which
  * evaluates frames, from 3.12 on a callback of sys.monitoring. */
 #define PY_SSIZE_T_CLEAN
@@ -6,7 +6,8 @@
 
 #include <vestige/clock.h>
 
-static volatile vst_ticks last; /* so that the reading is not left out */
+static volatile vst_ticks last; /* keeps the compiler from removing the clock
+                                 * read */
 
 #if PY_VERSION_HEX < 0x030C0000
 

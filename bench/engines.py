@@ -44,16 +44,16 @@ NATIVE = {
 KEYWORDS = {"sum(x), takes keywords": (workloads.c_sum, workloads.CALLS)}
 LOOPS = PYTHON | GENERATOR | NATIVE | KEYWORDS
 
-# Of turbo: at most so much of the peer's cost, or times the program's own time.
+# The limits for turbo: the largest share of the peer's cost, or multiple of the program's own time.
 PYTHON_BARS = {"VizTracer": 0.45 if peers.NEW else 0.3, "torch": 0.2}
 NATIVE_BARS = {"VizTracer": 0.25}
 SLOWDOWN_BAR = 1.5 if peers.NEW else 1.6
-PROGRAM_RUNS = 8  # in one recording
+PROGRAM_RUNS = 8  # runs in one recording
 STEP_BARS = {"torch": 0.5}
 
 
 class Repeat:
-    """Calls a function so many times over."""
+    """Calls a function this many times."""
 
     def __init__(self, function, times):
         self.function = function
@@ -72,11 +72,11 @@ def cpu_ns(function):
 
 
 def run_block(tool, function, runs, warm=True, of_runs=min):
-    """The CPU time of a run under the tool, in ns: the least of the runs, or their mean."""
-    gc.collect()  # none of them pays for what another left
+    """Returns the CPU time of a run under the tool, in ns: the least of the runs, or their mean."""
+    gc.collect()  # so that no tool pays for another's garbage
     tool.start()
     if warm:
-        function()  # hooks are placed, caches filled and names defined at the first run
+        function()  # the first run places hooks, fills caches and defines names
     taken = of_runs([cpu_ns(function) for _ in range(runs)])
     tool.stop()
     tool.clear()
@@ -84,7 +84,7 @@ def run_block(tool, function, runs, warm=True, of_runs=min):
 
 
 def alternate(tools, functions, rounds, runs, warm=True, of_runs=min):
-    """{tool: {function: ns}}, the least of all blocks."""
+    """Returns {tool: {function: ns}}, the least of all blocks."""
     best = {tool.name: dict.fromkeys(functions, float("inf")) for tool in tools}
     for number in range(rounds):
         if number % max(1, rounds // 4) == 0:
@@ -110,7 +110,7 @@ def again():
 
 
 def loops_ns(rounds, repeat, torch_rounds, torch_repeat):
-    """ns of a call of each loop: without a profiler (off), and beyond it."""
+    """Returns ns per call of each loop: without a profiler (off), and the additional time of each tool."""
 
     def cost(best, times):
         off = best.pop("off")
@@ -130,7 +130,7 @@ def loops_ns(rounds, repeat, torch_rounds, torch_repeat):
 
 
 def alternate_programs(tools, rounds, **block):
-    """{tool: {program: ns of a run}}."""
+    """Returns {tool: {program: ns of a run}}."""
     six = {name: make() for name, make in programs.SIX.items()}
     return alternate(tools, six, rounds, **{"runs": PROGRAM_RUNS, **block}, of_runs=statistics.fmean)
 
@@ -147,13 +147,13 @@ def programs_ns(rounds, torch_rounds):
 
 
 def check_against(bars, cost):
-    """turbo's cost over each peer's, against the bar."""
+    """Compares turbo's cost with each peer's, against the bar."""
     ratios = {peer: cost["turbo"] / cost[peer] for peer in bars if peer in cost and "turbo" in cost}
     return [at_most(f"{ratio:.2f} x {peer}", ratio, bars[peer]) for peer, ratio in ratios.items()]
 
 
 def loop_table(title, costs, loops, others, bars):
-    """The mean is that of `loops`; the others stand below it."""
+    """A table with the loops, their mean, and the other loops below."""
     table = Table(title, list(costs), unit="ns a call")
     rows = {loop: {tool: cost[loop] for tool, cost in costs.items()} for loop in loops | others}
     for loop in loops:

@@ -11,16 +11,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { LINE = 64, CLASSES = 48 }; /* a header takes a LINE, too */
+enum { LINE = 64, CLASSES = 48 }; /* a header takes a line, too */
 static const size_t region_size = (size_t)1 << 30;
 
-/* Stands in front of every block. A block of class i has LINE << i bytes. Where
- * `aligned` moved the beginning, another header stands there, and `block` is
- * the first one. */
+/* The header in front of every block. A block of class i has LINE << i bytes.
+ * Where `aligned` moved the beginning, another header stands there, and `block`
+ * is the first one. */
 struct header {
     size_t class;
     struct header *block;
-    struct header *next; /* while it is free */
+    struct header *next; /* while the block is free */
 };
 
 static atomic_flag lock = ATOMIC_FLAG_INIT;
@@ -52,7 +52,7 @@ static size_t class_of(size_t size)
     return lines == 0 ? 0 : (size_t)(64 - __builtin_clzll(lines));
 }
 
-/* Memory that was never used. The lock is held. */
+/* Takes memory that was never used. Call with the lock held. */
 static struct header *carve(size_t class)
 {
     size_t size = LINE + ((size_t)LINE << class);
@@ -176,7 +176,8 @@ static void *aligned(size_t alignment, size_t size)
     moved = (char *)(((uintptr_t)data + alignment - 1) &
                      ~(uintptr_t)(alignment - 1));
     header = header_of(moved);
-    header->block = header_of(data); /* itself, if nothing had to move */
+    header->block = header_of(data); /* the block itself, if its beginning did
+                                      * not move */
     return moved;
 }
 

@@ -1,9 +1,9 @@
-"""The execution trace: what its observer costs a small training step, how long it takes to end with a .json.gz, and how
-much memory it takes, beside torch's observer.
+"""The execution trace: the cost of its observer in a small training step, the time to write a .json.gz at the end, and
+the memory, compared with torch's observer.
 
-The step is that of torch_ops, with the observers in turns in one process; what counts is the step that only
-a tenth of all were faster than. The end is stop() and unregister_callback() after 30,000 nodes of such steps, the fastest of
-several in turns. Memory is VmHWM less VmRSS before, over recording and writing a million nodes in a fresh process.
+The step is that of torch_ops, with the observers alternating in one process; the result is the 10th percentile of the
+steps. The end is stop() and unregister_callback() after 30,000 nodes of such steps, the fastest of several in turns.
+Memory is VmHWM less VmRSS before, over recording and writing a million nodes in a fresh process.
 """
 
 import os
@@ -20,7 +20,7 @@ NODES = 30_000
 
 
 def observers():
-    """Both by name. torch's says on stderr that it starts and stops."""
+    """Makes both observers by name. torch's prints to stderr when it starts and stops."""
     from torch.profiler import ExecutionTraceObserver
 
     import vestige
@@ -30,7 +30,7 @@ def observers():
 
 
 def step_ns(turns, count):
-    """ns of a step: without, under vestige's observer, under torch's."""
+    """Returns ns of a step: without an observer, under vestige's, under torch's."""
     step = make_step()
     times = {"without": [], "vestige": [], "torch": []}
     time_steps(step, 50, [])
@@ -47,7 +47,7 @@ def step_ns(turns, count):
 
 
 def end_ms(turns, nodes):
-    """ms from the call of stop() until the .json.gz is there, and its size in MB."""
+    """Returns ms from the call of stop() until the .json.gz is written, and its size in MB."""
     step = make_step()
     found = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -56,10 +56,10 @@ def end_ms(turns, nodes):
                 path = f"{folder}/{name}.json.gz"
                 observed = observer().register_callback(path)
                 observed.start()
-                for _ in range(nodes // 117):  # of a step
+                for _ in range(nodes // 117):  # nodes of a step
                     step()
                 stdout = os.dup(1)
-                os.dup2(2, 1)  # torch's tells of the compression there
+                os.dup2(2, 1)  # torch's observer reports the compression there
                 begin = time.perf_counter()
                 observed.stop()
                 observed.unregister_callback()
@@ -71,7 +71,7 @@ def end_ms(turns, nodes):
 
 
 def memory_mib(nodes):
-    """MiB that the process grew by at most."""
+    """Returns the largest growth of the process in MiB."""
     import torch
 
     tensor = torch.zeros(4)

@@ -1,4 +1,4 @@
-"""What it costs to turn a million recorded calls into a file that viewers open.
+"""Measures how long it takes to turn a million recorded calls into a file for viewers.
 
 Half of the calls are of a Python function and half of a C function. A process records them and exports them several
 times; the fastest counts, in elapsed time, and beside it stands the CPU time, which others on the machine lengthen
@@ -19,7 +19,7 @@ CALLS = 1_000_000
 
 
 def export_ours(path, calls, times):
-    """Seconds of each export, and the most memory beyond that before it. Runs in a process of its own."""
+    """Returns the seconds of each export, and the largest additional memory. Runs in a new process."""
     tool = peers.Vestige()
     tool.start()
     workloads.mixed(calls)
@@ -35,7 +35,7 @@ def export_ours(path, calls, times):
 
 
 def export_viztracer(path, calls, times):
-    """The same for VizTracer, which forgets what it wrote: it records again each time."""
+    """Measures VizTracer, which forgets its records after writing: records again for each export."""
     options = {"output_file": path, "tracer_entries": calls + 1000, "dump_raw": path.endswith(".json")}
     seconds, growth = [], 0
     for _ in range(times):
@@ -62,7 +62,7 @@ def timed(function, *arguments):
 
 
 def compare(exporters, suffix, folder, calls, rounds):
-    """Runs the exporters in turn; the fastest time of each, the most memory."""
+    """Runs the exporters alternately; returns the fastest time of each, and the most memory."""
     results = {name: [] for name in exporters}
     for _ in range(rounds):
         for name, (function, times) in exporters.items():

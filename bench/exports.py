@@ -1,4 +1,4 @@
-"""What it costs to turn a million recorded calls into each of the files that `vestige export` writes.
+"""Measures the cost of turning a million recorded calls into each format of `vestige export`.
 
 The program is that of the family export: half of the calls are of a Python function and half of a C function. One
 process records it into a file and exports that several times in each format, in turn; the least CPU time counts, the
@@ -18,7 +18,7 @@ import workloads
 from report import Table, at_most, say
 
 CALLS = 1_000_000
-# What is written, with the most seconds of CPU time and bytes a call that it may take.
+# The formats, with the largest allowed CPU seconds and bytes per call.
 FORMATS = {
     ".json": (0.15, None),
     ".json.gz": (0.3, None),
@@ -35,7 +35,7 @@ TIMELINES = [".json", ".json.gz", ".pftrace", ".pftrace.gz", ".speedscope.json"]
 
 
 def export_all(folder, calls, rounds):
-    """{suffix: [CPU seconds, bytes, CPU seconds of a copy]}. Runs in a process of its own."""
+    """Returns {suffix: [CPU seconds, bytes, CPU seconds of a copy]}. Runs in a new process."""
     from vestige import Trace
     from vestige._core import export_traces
 

@@ -1,4 +1,4 @@
-"""What recording for long costs: ten million calls into a trace file, each time in a fresh process.
+"""Measures a long recording: ten million calls into a trace file, each time in a fresh process.
 
 CPU time is the whole process's, kernel time for the file included, less that of the same run without a profiler.
 VizTracer is given room for all of the calls, so that like ours its trace is complete. cProfile keeps only sums.
@@ -26,7 +26,7 @@ def make_tool(name, path):
 
 
 def record(name, path, calls):
-    """Records so many calls. Runs in a process of its own."""
+    """Records this many calls. Runs in a new process."""
     tool = make_tool(name, path)
     before = child.forget_memory_peak()
     sampled = []
@@ -62,7 +62,7 @@ def finish_file(tool, path):
 
 
 def best_of(name, folder, calls, times):
-    """The run that took the least CPU time, with the most memory that any took."""
+    """Returns the run with the least CPU time, with the most memory of all runs."""
     results = []
     say(f"{calls:,} calls, {times} times: {name}")
     for number in range(times):
@@ -93,7 +93,7 @@ def measure(quick):
     table.add("elapsed, ns a call", {"off": off["wall_ns"], **wall})
     table.add("memory growth, MiB", growth, [at_most("MiB", growth["vestige"], 64)])
     table.add("file, MiB", {"vestige": ours["mib"]})
-    # All of the file: the header, the definitions and the heads of chunks are beside the records' own 8 bytes.
+    # The whole file: the header, the definitions and the heads of chunks come on top of the records' 8 bytes.
     check = at_most("bytes", ours["bytes"], 8)
     table.add("file, bytes a record", {"vestige": ours["bytes"]}, [check], digits=3)
     return [table]

@@ -1,10 +1,9 @@
-"""What hooks that do nothing cost in programs. From 3.12 on turbo cannot cost less than that; on 3.11 it can, because it
-makes the frames of simple calls itself, which takes less than the interpreter's way to a hook.
+"""Measures the cost of hooks that do nothing. From 3.12 on, turbo cannot cost less. On 3.11 turbo can, because it makes
+the frames of simple calls itself, which is cheaper than the interpreter's path to a hook.
 
-Where ours would be, an empty hook is put: up to 3.11 a function that evaluates frames as the interpreter does by itself,
-from 3.12 on a callback of sys.monitoring for each event of Python functions. Another one reads the clock and does
-nothing with it. C functions are not hooked at all. Beside them stand turbo without C functions (`c_functions=False`),
-turbo as it is, and VizTracer. All of them take turns in one process, as in `engines`.
+An empty hook replaces ours: up to 3.11 a function that evaluates frames as the interpreter does by itself, from 3.12 on
+a callback of sys.monitoring for each event of Python functions. Another hook only reads the clock. C functions are not hooked. Beside them stand turbo without C functions (`c_functions=False`), turbo as it is, and
+VizTracer. All of them take turns in one process, as in `engines`.
 
 A C compiler makes the hooks.
 """
@@ -25,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def make_hooks(folder):
-    """The module of empty_hooks.c."""
+    """Builds and imports empty_hooks.c."""
     path = os.path.join(folder, "empty_hooks.so")
     include = [f"-I{sysconfig.get_path('include')}", f"-I{HERE.parent / 'include'}"]
     source = str(HERE / "empty_hooks.c")

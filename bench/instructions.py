@@ -3,11 +3,11 @@
 
     python bench/instructions.py .venv/3.12/bin/python [OTHER/.venv/3.12/bin/python]
 
-Each argument is a Python with vestige installed; two are put side by side, say those before and after a change. Each
-part runs in a process of its own under valgrind, which must be installed, and a C compiler too. What is counted is the
-whole process between two marks: the interpreter's instructions are in it. Of a loop the count without a profiler is
-taken off, the least of both builds, since it is the interpreter's alone; the rest is divided by the calls or records.
-What one build recorded is what both read.
+Each argument is a Python with vestige installed; two Pythons are compared, for example before and after a change. Each
+part runs in a process of its own under valgrind, which must be installed, and a C compiler too. callgrind counts the
+whole process between two marks, including the interpreter's instructions. The count of a loop without a profiler (the
+lower of both builds) is subtracted, because it is the interpreter's alone; the rest is divided by the calls or records.
+Both builds read the recording of one build.
 
 Counts of one build differ by less than a thousandth from run to run, except where the interpreter's own allocator
 takes another way. An instruction is not a time: a read of the clock is one.
@@ -23,8 +23,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-RUNS = 2  # of each loop, which are counted
-TIMES = 3  # that they are counted: of these the least, since now and then the store makes room for more records
+RUNS = 2  # counted rounds of each loop
+TIMES = 3  # repetitions; the least counts, because now and then the store makes room for more records
 ALLOCATIONS = 500
 LEFT_OUT = ["workloads.py", "instructions.py"]  # all code of the loops
 
@@ -35,7 +35,7 @@ LEFT_OUT = ["workloads.py", "instructions.py"]  # all code of the loops
 class Marks:
     def __init__(self):
         marks = ctypes.PyDLL(os.environ["CALLGRIND_MARKS"])
-        self.begin, self.end = marks.mark_begin, marks.mark_end  # end takes the name as bytes
+        self.begin, self.end = marks.mark_begin, marks.mark_end  # end() takes the name as bytes
 
     def count(self, name, function, runs=1, warm=1, times=1):
         for _ in range(warm):
@@ -62,7 +62,7 @@ def raising():
 
 
 def loops():
-    """{name: (function, calls)}; a call that raises is one."""
+    """Returns {name: (function, calls)}; a call that raises counts, too."""
     import workloads as w
 
     return {
@@ -83,7 +83,7 @@ def count_calls(marks, folder, engine, exclude=None):
     import vestige
     from vestige.recording.option_table import BY_NAME
 
-    # The lines of calls are found when time has passed, which is not the same in each run.
+    # Threads look lines up after a certain time, which differs between runs.
     options = {"lines": False} if "lines" in BY_NAME else {}
 
     def count(state):
@@ -160,7 +160,7 @@ def count_tracebacks(marks, folder):
 
 
 def record(folder):
-    """What count_reading reads: calls of all kinds in three threads, and allocations."""
+    """The recording that count_reading reads: calls of all kinds in three threads, and allocations."""
     import threading
 
     import vestige
@@ -247,7 +247,7 @@ PARTS = {
 
 
 def counts_of(folder):
-    """{name of the mark: instructions, the least if it was counted several times}."""
+    """Returns {name of the mark: instructions}; if a mark was counted several times, the least."""
     found = {}
     for path in sorted(folder.glob("callgrind.*"), key=lambda path: int(path.suffix[1:])):
         name = total = None
@@ -263,7 +263,7 @@ def counts_of(folder):
 
 
 def count(command, part, folder, **variables):
-    """Counts one part. The command runs this file, and folder has what make_marks() made."""
+    """Counts one part. The command runs this file; the folder has the result of make_marks()."""
     with tempfile.TemporaryDirectory(prefix="vestige-callgrind-") as out:
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}/callgrind"]
         done = run_alone([*valgrind, *command, "--part", part, "."], folder, **variables)
@@ -273,7 +273,7 @@ def count(command, part, folder, **variables):
 
 
 def run_alone(command, folder, **variables):
-    """No other variables: how many there are moves the stack, and with it what allocators do."""
+    """Removes the environment: the number of variables moves the stack, which changes what allocators do."""
     program = shutil.which(command[0])
     variables = {"PATH": os.defpath, "CALLGRIND_MARKS": "./marks.so", "PYTHONHASHSEED": "0", **variables}
     return subprocess.run([program, *command[1:]], cwd=folder, env=variables, capture_output=True, text=True)
@@ -286,13 +286,13 @@ def make_marks(folder, *more):
 
 
 def compile_package(python):
-    """Imports of modules that were never compiled leave another heap behind."""
+    """Importing modules that are not compiled yet leaves another heap."""
     code = "import os, vestige, compileall; compileall.compile_dir(os.path.dirname(vestige.__file__), quiet=2)"
     subprocess.run([python, "-c", code], check=True)
 
 
 def figures(part, counts):
-    """{row: instructions of one call or record, or of all}, without what the loop takes by itself."""
+    """Returns {row: instructions per call, per record, or in all}, without the loop's own instructions."""
     if part.startswith(("turbo", "safe")):
         return {name: (counts[name] - counts[f"off {name}"]) / calls / RUNS for name, (_, calls) in loops().items()}
     if part == "memory":
@@ -329,7 +329,7 @@ def main():
         record(options.pythons[0])
         return
     if options.part:
-        gc.disable()  # a collection comes when those before it say so, and takes what all objects together take
+        gc.disable()  # a collection depends on earlier ones, and its time depends on all objects
         PARTS[options.part](Marks(), options.pythons[0])
         return
     with tempfile.TemporaryDirectory(prefix="vestige-instructions-") as name:

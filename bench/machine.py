@@ -1,4 +1,4 @@
-"""The machine that was measured on, and how much of it others took meanwhile."""
+"""The machine of a measurement, and how much of it other processes used meanwhile."""
 
 import datetime
 import os
@@ -21,7 +21,7 @@ def is_virtual():
 
 
 def filesystem(path):
-    """The type of the file system that path is on."""
+    """Returns the type of the file system of a path."""
     path, best, kind = os.path.realpath(path), "", "unknown"
     with open("/proc/mounts") as mounts:
         for line in mounts:
@@ -43,7 +43,7 @@ def describe():
 
 
 class Others:
-    """The share of the machine's CPU time that was not ours, from its making until share() is asked."""
+    """The share of CPU time that other processes used, from construction until share() is called."""
 
     def __init__(self):
         self.busy, self.total, self.own = self._now()

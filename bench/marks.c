@@ -1,6 +1,6 @@
-/* What instructions.py loads into the process that callgrind counts: marks
- * around what is counted, and the processor that valgrind shows it, by which
- * libraries choose their functions. */
+/* instructions.py loads this into the process that callgrind counts: marks
+ * around the counted code, and the processor that valgrind shows to the
+ * process, by which libraries choose their functions. */
 #include <stdio.h>
 #include <valgrind/callgrind.h>
 
@@ -21,7 +21,7 @@ void mark_end(const char *name)
 #ifdef __x86_64__
 #include <cpuid.h>
 
-/* Which instructions there are, and the sizes of caches. */
+/* The CPUID leaves with the instruction sets and the sizes of caches. */
 void mark_processor(char *text, size_t size)
 {
     static const unsigned leaves[][2] = {
@@ -38,7 +38,7 @@ void mark_processor(char *text, size_t size)
 
         __get_cpuid_count(leaves[i][0], leaves[i][1], &a, &b, &c, &d);
         if (leaves[i][0] == 1) {
-            b = 0; /* has the number of the processor that asks */
+            b = 0; /* contains the number of the current processor */
         }
         used += (size_t)snprintf(text + used, used < size ? size - used : 0,
                                  "%x %x %x %x ", a, b, c, d);

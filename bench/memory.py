@@ -1,4 +1,4 @@
-"""Memory: what recording an allocation costs, beside memray and tracemalloc, and what the records take.
+"""Memory: the cost of recording an allocation, compared with memray and tracemalloc, and the size of the records.
 
 Costs: one process alternates the tools in short blocks, as in `calls`; the fastest run of each loop counts, the fastest
 one without a tool is taken off, the rest divided by the allocations and frees. memray traces Python's allocators too,
@@ -20,10 +20,10 @@ import peers
 import workloads
 from report import Table, at_most, say
 
-DEPTHS = {5: 0.4, 30: 0.8}  # at most so much of memray's cost
+DEPTHS = {5: 0.4, 30: 0.8}  # the largest allowed share of memray's cost
 NATIVE_BAR = 0.6
 SLOWDOWN_BAR = 0.7
-LOOPS = 500  # of a run; each makes eight records
+LOOPS = 500  # rounds of a run; each makes eight records
 RUNS = 4
 READ = 10_000_000
 
@@ -150,7 +150,7 @@ def run_block(tool, depth, loops, runs, best):
 
 
 def alternate(loops, depth, rounds, native):
-    """The fastest time of each loop under each tool, in ns. Runs in a process of its own."""
+    """Returns the fastest time of each loop under each tool, in ns. Runs in a new process."""
     import gc
 
     with tempfile.TemporaryDirectory(prefix="vestige-bench-") as folder:
@@ -261,7 +261,7 @@ PROGRAMS = {
 
 
 def sizes(program, rounds):
-    """The file of a program, plain and packed, and its records. Runs in a process of its own."""
+    """Returns the file of a program, plain and packed, and its number of records. Runs in a new process."""
     from vestige import Trace, memory
     from vestige._core import pack
 
@@ -309,7 +309,7 @@ def size_table(quick):
 
 
 def record_many(path, records):
-    """Allocations and frees of a program that also keeps some. Runs in a process of its own."""
+    """Returns the allocations and frees of a program that also keeps some blocks. Runs in a new process."""
     from vestige import memory
 
     kept = []

@@ -48,7 +48,8 @@ static void define(vst_recording *recording)
             fail("a function could not be defined");
     }
     for (uint64_t i = 0; i < stack_count; i++) {
-        /* Depths of 1 to DEPTH: each on top of one of those just before. */
+        /* Makes stacks with depths of 1 to DEPTH: each on top of a recent
+         * stack. */
         vst_stack stack = {
             .kind = VST_STACK_LANGUAGE,
             .parent = i % DEPTH != 0 ? stacks[i - 1] : 0,
@@ -71,7 +72,8 @@ static void *record(void *number)
         fail("a thread could not begin");
     for (uint64_t i = 0; i < records / THREADS; i++) {
         uint64_t r = next(&seed);
-        /* Most blocks are short-lived: half of the time the last few. */
+        /* Most blocks are short-lived: half of the frees take one of the newest
+         * blocks. */
         uint64_t slot = r & 1 ? i / 16 % slots : (r >> 8) % slots;
         uintptr_t address = base + slot * 64;
 

@@ -1,4 +1,4 @@
-"""How long `vestige memory-report` takes for 10 million records, and how much memory; beside it each export.
+"""Measures the time and memory of `vestige memory-report` for 10 million records, and of each export.
 
     python bench/memory_report.py build/c/bench/memory_history [RECORDS]
 
@@ -20,7 +20,7 @@ FORMATS = ("", ".html", ".folded", ".json", ".csv", ".pickle")
 
 
 def measure(command):
-    """Seconds, CPU seconds and KiB of a command."""
+    """Returns seconds, CPU seconds and KiB of a command."""
     started = time.monotonic()
     pid = os.spawnv(os.P_NOWAIT, command[0], command)
     _, status, usage = os.wait4(pid, 0)

@@ -1,4 +1,4 @@
-"""A trace at rest: what `vestige pack` makes of the traces of the programs measured here, and how fast.
+"""Packed traces: the size and speed of `vestige pack` for traces of the programs measured here.
 
 Each program is recorded in a process of its own. Packing and unpacking are timed as CPU time, the least of several, in
 megabytes of the plain file; beside them stands zstd's own command at the same level, on the plain file, where it is
@@ -23,7 +23,7 @@ from report import Table, at_most
 
 RECORDS = 4_000_000
 LEVEL = 3
-NOISE = 32  # ticks, some 10 ns
+NOISE = 32  # ticks, about 10 ns
 
 
 def run_calls():
@@ -56,7 +56,7 @@ def run_threads():
 
 
 def run_library():
-    """Code that nobody wrote to be measured: a module is parsed and printed, a value turned to JSON and back."""
+    """Ordinary code: parses and prints a module, converts a value to JSON and back."""
     import ast
     import json
 
@@ -78,7 +78,7 @@ PROGRAMS = {
 
 
 def record(name, path, records):
-    """Runs a program until its trace has so many records. In a process of its own."""
+    """Runs a program until its trace has this many records. Runs in a new process."""
     tool = peers.Vestige(output=path)
     program = PROGRAMS[name]
     tool.start()
@@ -89,7 +89,7 @@ def record(name, path, records):
 
 
 def convert(path, packed, times):
-    """Seconds of CPU time to pack and to unpack, the least of several. In a process of its own."""
+    """Returns the least CPU seconds to pack and to unpack. Runs in a new process."""
     from vestige._core import pack, unpack
 
     again = path + ".again"
@@ -108,7 +108,7 @@ def convert(path, packed, times):
 
 
 def zstd(path, times):
-    """The size that zstd's command gives, and its least CPU time."""
+    """Returns the size that zstd's command gives, and its least CPU time."""
     out = path + ".zst"
     seconds = []
     for _ in range(times):
@@ -122,11 +122,11 @@ def zstd(path, times):
 
 
 def make_noisy(path, noisy):
-    """A copy whose deltas are longer by 0 to NOISE - 1 ticks each, in no order. The records' own order stays."""
+    """Copies a trace; each delta is longer by 0 to NOISE - 1 random ticks. The order of the records stays."""
     with open(path, "rb") as file:
         data = bytearray(file.read())
     offset = 4096
-    while offset + 64 <= len(data):  # as src/store/format.h has chunks
+    while offset + 64 <= len(data):  # chunks as specified in src/store/format.h
         magic, kind, _, size = struct.unpack_from("IHHI", data, offset)
         if magic != 0x6B6E6863:
             break

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 
-NEW = sys.version_info >= (3, 12)  # sys.monitoring is there
+NEW = sys.version_info >= (3, 12)  # sys.monitoring exists
 
 
 class Off:
@@ -26,7 +26,7 @@ class Off:
 
 
 class Bare:
-    """The interpreter's own events without a hook to call (3.12 and later): no hook can cost less than this."""
+    """The interpreter's own events without a hook (3.12 and later): no hook can cost less."""
 
     name = "bare"
     PYTHON = ["PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND"]
@@ -48,7 +48,7 @@ class Bare:
 
 
 class Vestige:
-    """With the safe engine, which uses the interpreter's hooks as peers do; turbo has a family of its own, `engines`."""
+    """The safe engine, which uses the interpreter's hooks like the peers; the family `engines` measures turbo."""
 
     name = "vestige"
 
@@ -64,7 +64,7 @@ class Vestige:
 
 
 class Engine:
-    """One of vestige's engines, by its name. A profile for each start(): its file and its memory are new, as a user's are."""
+    """An engine of vestige, by name. Each start() makes a new profile with a new file and new memory, as users do."""
 
     def __init__(self, name, engine, **options):
         self.name = name
@@ -76,7 +76,7 @@ class Engine:
 
         self.profile = profile(engine=self.engine, **self.options)
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # it would record with another one
+            warnings.simplefilter("error")  # otherwise it would record with another engine
             self.profile.start()
 
     def stop(self):
@@ -96,13 +96,13 @@ class VizTracer:
         self.start = self.tracer.start
         self.stop = self.tracer.stop
         self.clear = self.tracer.clear
-        self.start()  # up to 3.11 making one leaves a profile function in place, which the first stop() takes away
+        self.start()  # up to 3.11, making a tracer leaves a profile function in place, which the first stop() removes
         self.stop()
         self.clear()
 
 
 class VizTracerAnew:
-    """A tracer for each start(), as Engine has a profile: its memory is new, as a user's is."""
+    """Each start() makes a new tracer with new memory, as users do."""
 
     name = "VizTracer"
 
@@ -131,12 +131,14 @@ class CProfile:
 
 
 class Torch:
-    """torch.profiler with_stack. It starts and stops slowly, and once only: a new one each time."""
+    """torch.profiler with_stack. Starting and stopping take long, and each profile can start only once, so each start
+    makes a new one.
+    """
 
     name = "torch"
 
     def __init__(self):
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it would tell of every start
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch would report every start
 
     def start(self):
         from torch.profiler import ProfilerActivity, profile
@@ -156,7 +158,7 @@ def is_installed(module):
 
 
 def all_functions():
-    """Those that record calls of Python and C functions."""
+    """Returns the profilers that record calls of Python and C functions."""
     tools = [Off(), *([Bare(Bare.PYTHON + Bare.NATIVE)] if NEW else []), Vestige()]
     if is_installed("viztracer"):
         tools.append(VizTracer())
@@ -165,7 +167,7 @@ def all_functions():
 
 
 def python_functions():
-    """The same, told to leave C functions out."""
+    """Returns the profilers, set to leave C functions out."""
     tools = [Off(), *([Bare(Bare.PYTHON)] if NEW else []), Vestige(c_functions=False)]
     if is_installed("viztracer"):
         tools.append(VizTracer(ignore_c_function=True))
@@ -174,7 +176,7 @@ def python_functions():
 
 
 def engines():
-    """vestige's: "safe" and "turbo", where that is built in."""
+    """Returns vestige's engines: "safe", and "turbo" where it is built in."""
     from vestige import _core
 
     safe = Engine("safe", "safe")
@@ -182,5 +184,5 @@ def engines():
 
 
 def torch():
-    """torch's profiler where the comparison is asked for, else None."""
+    """Returns torch's profiler if the comparison is requested, otherwise None."""
     return Torch() if not NEW and is_installed("torch") else None

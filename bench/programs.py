@@ -1,7 +1,8 @@
 """Six programs of pyperformance, each as a function that runs it once: real ones, of classes and small functions.
 
-They are taken from where pip installed pyperformance; nothing of it is here. Its own driver, which starts processes, is
-left out. What a program takes as its size is made smaller where one run took much longer than the others'.
+They are imported from pip's installation of pyperformance; the
+repository has no copy. Its own driver, which starts processes, is
+left out. Sizes are smaller for programs whose runs would take much longer than the others'.
 """
 
 import importlib.util
@@ -10,13 +11,13 @@ import logging
 import os
 import sys
 
-RAYTRACE_SIZE = 32  # pixels each way
+RAYTRACE_SIZE = 32  # pixels in each direction
 GO_GAMES = 40
-LOGGING_LOOPS = 40  # of ten messages
+LOGGING_LOOPS = 40  # rounds of ten messages
 
 
 def load(name):
-    """The module of a program."""
+    """Imports a program's module."""
     package = importlib.util.find_spec("pyperformance").submodule_search_locations[0]
     path = os.path.join(package, "data-files", "benchmarks", f"bm_{name}", "run_benchmark.py")
     spec = importlib.util.spec_from_file_location(f"bm_{name}", path)

@@ -1,4 +1,4 @@
-"""Writes what `engines` measured into README.md, docs/how/performance.md and RESULTS.md, between two markers each:
+"""Writes the results of `engines` into README.md, docs/how/performance.md and RESULTS.md, between two markers each:
 
     make bench ARGS='engines --write'
 
@@ -20,7 +20,7 @@ PAGE = os.path.join(ROOT, "docs", "how", "performance.md")
 BEGIN = "<!-- {}: made by `make bench ARGS='engines --write'` -->"
 END = "<!-- {}: end -->"
 
-# What the README and the page about performance show: (what it is, the title its table begins with, the row, digits).
+# The rows in the README and on the page about performance: (description, beginning of the table's title, row, digits).
 SUMMARY = [
     ("a Python call, extra ns", "Python call", "mean", 0),
     ("a generator's resumption, extra ns", "Python call", "generator", 0),
@@ -39,7 +39,7 @@ TOOLS = {
 
 
 def write(facts, others, tables):
-    """Adds the figures of this Python to those that are kept, and writes both files."""
+    """Adds the figures of this Python to the stored figures, and writes the files."""
     figures = {}
     if os.path.exists(FIGURES):
         with open(FIGURES) as kept:
@@ -56,7 +56,7 @@ def write(facts, others, tables):
 
 
 def replace(path, name, text):
-    """What stands between the markers of a file becomes the text."""
+    """Replaces the text between the markers of a file."""
     begin, end = BEGIN.format(name), END.format(name)
     with open(path) as source:
         before, found, rest = source.read().partition(begin)
@@ -68,7 +68,7 @@ def replace(path, name, text):
 
 
 def find(tables, title, label):
-    """The figures of a row: {column: figure}."""
+    """Returns the figures of a row: {column: figure}."""
     for table in tables:
         if table["title"].startswith(title):
             for row in table["rows"]:
@@ -78,7 +78,7 @@ def find(tables, title, label):
 
 
 def machine_line(figures):
-    """Where it was measured, and how busy that was."""
+    """Returns a sentence about the machine and its load."""
     facts = [run["facts"] for run in figures.values()]
     machines = list(dict.fromkeys(f"{f['CPU']}, {f['kernel']}, traces on {f['traces on']}" for f in facts))
     pythons = ", ".join(f["Python"].split(",")[0] for f in facts)
@@ -88,7 +88,7 @@ def machine_line(figures):
 
 
 def costs(figures):
-    """The README's table: a column a tool, the Pythons beside each other."""
+    """Returns the README's table: a column for each tool, with the Pythons side by side."""
     tools = {"turbo": "vestige", "VizTracer": "VizTracer", "cProfile": "cProfile", "torch": "torch.profiler"}
     lines = ["| | " + " | ".join(tools.values()) + " |", "|---|" + "---:|" * len(tools)]
     for what, title, label, digits in SUMMARY:
@@ -99,7 +99,7 @@ def costs(figures):
 
 
 def summary(figures):
-    """The table of the page about performance: a column a Python."""
+    """Returns the table of the page about performance: a column for each Python."""
     lines = ["| | " + " | ".join(f"Python {version}" for version in figures) + " |", "|---|" + "---:|" * len(figures)]
     for what, title, label, digits in SUMMARY:
         rows = {version: find(run["tables"], title, label) for version, run in figures.items()}
@@ -111,12 +111,12 @@ def summary(figures):
 
 
 def shown(rows):
-    """The tools that have a figure in one of the rows."""
+    """Returns the tools that have a figure in a row."""
     return [(tool, name) for tool, name in TOOLS.items() if any(tool in row for row in rows.values())]
 
 
 def details(figures):
-    """All tables, a section a Python."""
+    """Returns all tables, with a section for each Python."""
     parts = []
     for version, run in figures.items():
         parts.append(f"### Python {version}\n")

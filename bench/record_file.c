@@ -31,7 +31,7 @@ enum {
     ALIVE = 8,
     CROWD_MAX = 10000,
     CROWD_STACK = 64 * 1024,
-    CROWD_RECORDS = 100, /* of each of a crowd */
+    CROWD_RECORDS = 100, /* records of each thread of a crowd */
     RING_SIZE = 64 << 20,
 };
 
@@ -56,7 +56,7 @@ static void keep_memory(vst_chunk *chunk)
 
 static void (*release)(vst_chunk *chunk);
 
-/* As large as the file's chunks, their header included. */
+/* As large as the file's chunks, header included. */
 static vst_status acquire(void *ctx, uint32_t thread, size_t words,
                           size_t least, vst_chunk *chunk)
 {
@@ -105,7 +105,7 @@ typedef struct work {
     pthread_t thread;
     vst_id ids[4];
     uint64_t records;
-    bool stays; /* alive, until the process is killed */
+    bool stays; /* stays alive until the process is killed */
 } work;
 
 static sem_t recorded;
@@ -250,7 +250,7 @@ static uint64_t record_to_memory(uint64_t records, unsigned threads)
 
 /* ---- memory of the process ---------------------------------------------- */
 
-/* A field of /proc/self/status, in KiB. */
+/* Returns a field of /proc/self/status, in KiB. */
 static long status_kib(const char *field)
 {
     FILE *file = fopen("/proc/self/status", "re");

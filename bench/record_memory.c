@@ -1,5 +1,5 @@
-/* What a record of memory costs: nanoseconds beside those of a plain record,
- * bytes in the file, packed and not, and the time to replay them.
+/* Measures records of memory: nanoseconds compared with a plain record, bytes
+ * in the file, packed and plain, and the time to replay them.
  *
  *     record_memory [millions] [file]
  *
@@ -39,7 +39,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* What a call allocates. */
+/* Sizes that a call allocates. */
 typedef struct call {
     uint32_t sizes[PARTS];
     vst_stack_id stacks[PARTS];
@@ -123,7 +123,7 @@ static void run(uint64_t wanted)
 
 /* ---- one record --------------------------------------------------------- */
 
-/* The same memory again and again: what is measured is the record alone. */
+/* Uses the same memory again and again, to measure only the record. */
 static uint64_t words[16384];
 
 static void release_words(vst_chunk *chunk)
@@ -176,7 +176,7 @@ static void record_plain(void)
     }
 }
 
-/* Each is freed `later` allocations later. */
+/* Each block is freed `later` allocations later. */
 static void record_pairs(uintptr_t later)
 {
     for (uintptr_t i = 0; i < ROUNDS / 2; i++) {
@@ -203,7 +203,7 @@ static void free_late(void)
     record_pairs(100000);
 }
 
-/* The best of a few: others run on this machine too. */
+/* Takes the best of a few runs, because others use the machine, too. */
 static void measure(const char *what, void (*run_it)(void))
 {
     double best = 1e9;

@@ -1,17 +1,17 @@
-"""Tables of what was measured, with the bar beside each figure that has one: as text, Markdown or JSON."""
+"""Tables of results, with the bar next to each figure that has one: as text, Markdown or JSON."""
 
 import dataclasses
 import sys
 
 
 def say(what):
-    """Tells on stderr what is being measured: all of it takes minutes."""
+    """Prints to stderr what is being measured, because everything together takes minutes."""
     print(f"  {what}", file=sys.stderr, flush=True)
 
 
 @dataclasses.dataclass
 class Check:
-    """A figure against its bar."""
+    """A figure and its bar."""
 
     text: str  # the figure
     bar: str
@@ -22,7 +22,7 @@ class Check:
 
 
 def at_most(what, value, bar, shown=None):
-    """A check; `what` is the figure with its unit, or the unit alone."""
+    """A check; `what` is the figure with its unit, or only the unit."""
     text = what if any(c.isdigit() for c in what) else f"{value:.4g} {what}"
     return Check(text, shown or f"{bar:g}", value <= bar)
 
@@ -30,7 +30,7 @@ def at_most(what, value, bar, shown=None):
 @dataclasses.dataclass
 class Row:
     label: str
-    values: dict  # column -> figure
+    values: dict  # {column: figure}
     checks: list
     digits: int
 
@@ -75,7 +75,7 @@ class Table:
 
     @classmethod
     def of_data(cls, data):
-        """Takes what data() gave, which may have been in a file since."""
+        """Restores a report from data(), which may have been stored in a file."""
         table = cls(data["title"], data["columns"])
         for row in data["rows"]:
             table.rows.append(Row(**{**row, "checks": [Check(**check) for check in row["checks"]]}))

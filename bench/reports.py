@@ -1,4 +1,4 @@
-"""What reports in the terminal cost for 10 million records: CPU time and the largest resident set of the whole command,
+"""Measures reports in the terminal for 10 million records: CPU time and the largest resident set of the whole command,
 Python's own start included; the least of three.
 
 Two programs. "mixed" is that of the family export: few functions, called from few places. "wide" has 2,000 functions that
@@ -20,11 +20,11 @@ import peers
 import workloads
 from report import Table, at_most, say
 
-CALLS = 5_000_000  # two records each
+CALLS = 5_000_000  # calls, with two records each
 ROUNDS = 3
 SECONDS, MIB = 2, 300
 VIEWS = ["--flat", "--tree", "--threads", "--gc", "--flat --format json", "--tree --format csv"]
-BARS = ["--flat", "--tree"]  # those that have one
+BARS = ["--flat", "--tree"]  # views with a bar
 
 
 def record(path, program, calls):
@@ -36,7 +36,7 @@ def record(path, program, calls):
 
 
 def make_wide(calls, functions=2000, depth=12):
-    """A function that makes so many calls."""
+    """Makes a function with this many calls."""
     choose = random.Random(1)
     namespace = {}
     for i in range(functions):
@@ -53,7 +53,7 @@ def make_wide(calls, functions=2000, depth=12):
 
 
 def in_program(path):
-    """CPU seconds and MiB that the report after `vestige run` adds. Runs in a process of its own."""
+    """Returns the CPU seconds and MiB that the report after `vestige run` adds. Runs in a new process."""
     import io
 
     from vestige import Trace
@@ -66,7 +66,7 @@ def in_program(path):
 
 
 def run_command(*words):
-    """CPU seconds and MiB of a command."""
+    """Returns CPU seconds and MiB of a command."""
     vestige = os.path.join(sysconfig.get_path("scripts"), "vestige")
     process = subprocess.Popen([vestige, *words], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

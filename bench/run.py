@@ -42,7 +42,7 @@ FAMILIES += ["short_calls", "tracebacks", "memory", "torch_ops", "execution_trac
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"some of {', '.join(FAMILIES)}; default: all")
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"any of {', '.join(FAMILIES)}; default: all")
     parser.add_argument("--quick", action="store_true", help="shorter and coarser: to see that it works")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")

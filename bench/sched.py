@@ -1,8 +1,8 @@
-"""What `sched` costs: six programs, and one that does little else than switch between threads.
+"""Measures the cost of `sched`: six programs, and a program that mostly switches between threads.
 
     python bench/sched.py [--rounds 20]
 
-Each program runs recorded without `sched` and with it, turn by turn in one process. The least CPU time of many runs is
+Each program is recorded without `sched` and with it, alternating in one process. The least CPU time of many runs is
 shown, which has all threads of the process in it, also vestige's own.
 
 On 3.12 and a busy machine with two processors (12 rounds): richards +1.3 %, deltablue -0.5 %, raytrace +1.3 %, go +0.7 %,
@@ -19,11 +19,13 @@ import time
 import programs
 from vestige import profile
 
-PASSES = 5000  # of a token, there and back
+PASSES = 5000  # round trips of a token
 
 
 def switching():
-    """Two threads that wait for each other through pipes: each pass takes one off its processor and puts the other on."""
+    """Two threads that wait for each other through pipes: each round takes one thread off its processor and puts the
+    other on.
+    """
     there, back = os.pipe(), os.pipe()
 
     def answer():
@@ -43,7 +45,7 @@ def switching():
 
 
 def measure(run, sched, folder):
-    """CPU and wall seconds of one recorded run."""
+    """Returns CPU and wall seconds of one recorded run."""
     path = os.path.join(folder, "t.vst")
     with profile(output=path, overwrite=True, sched=sched, gc=False):
         cpu, wall = time.process_time(), time.perf_counter()

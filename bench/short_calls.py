@@ -1,4 +1,5 @@
-"""Short calls left out (min_duration of 10 us): what a call costs then, and how small the trace of a chatty program is.
+"""Short calls left out (min_duration of 10 us): the cost of a call, and the size of the trace of a program with many
+short calls.
 
 Costs are measured as `calls` measures them; VizTracer has its own min_duration=10. The sizes are of traces of the same
 program recorded with and without, in bytes of the .vst file.
@@ -23,7 +24,7 @@ def tools():
 
 
 def size_of(program, **options):
-    """Bytes of its trace, and calls that were left out of it."""
+    """Returns the bytes of the trace, and the number of calls left out of it."""
     from vestige import Trace, profile
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
-"""How long a snapshot holds up a program: the longest pause of one that does nothing but call a function.
+"""Measures how long a snapshot delays a program: the longest pause of a program that only calls a function.
 
 A process records into a file of bounded size until that is full, and looks at the clock between short runs of calls.
-The longest stretch between two looks is counted while nothing else goes on, or while a snapshot of all that is there is
-written: asked for by a signal, by a trigger, or by another thread's call of snapshot(). Each several times, in fresh
-processes; the longest of all is what is shown.
+The longest time between two clock reads is measured while nothing else happens, or while a snapshot of the whole
+recording is written: requested by a signal, by a trigger, or by another thread's call of snapshot(). Each case runs
+several times, in fresh processes; the longest of all is shown.
 """
 
 import os
@@ -22,7 +22,7 @@ WAYS = ["nothing", "signal", "trigger", "call in a thread"]
 
 
 def watch(until):
-    """The longest gap, in ms, between two looks at the clock, and how long it took for until() to come true."""
+    """Returns the longest gap in ms between two clock reads, and how long it took until until() was true."""
     begin = last = time.perf_counter_ns()
     longest = 0
     looked = begin
@@ -31,14 +31,14 @@ def watch(until):
         now = time.perf_counter_ns()
         longest = max(longest, now - last)
         last = now
-        if now - looked > 1_000_000:  # a look at the folder is a system call: not too often
+        if now - looked > 1_000_000:  # checking the folder is a system call, so do it rarely
             looked = now
             if until(now - begin):
                 return longest / 1e6, (now - begin) / 1e6
 
 
 def ask(way, folder):
-    """Has a snapshot written; gives the function that tells when it is there."""
+    """Requests a snapshot; returns a function that says whether the snapshot is written."""
     import vestige
 
     path = os.path.join(folder, "t-snapshot1.vst")
@@ -69,7 +69,7 @@ def stand_still(way, size):
 
 
 def own_call(size, wait):
-    """How long snapshot() takes the thread that calls it, in ms."""
+    """Returns how long snapshot() takes in the calling thread, in ms."""
     import vestige
 
     folder = tempfile.mkdtemp(prefix="vestige-bench-")

@@ -1,4 +1,4 @@
-"""What starting and stopping costs, and what is left of it afterwards."""
+"""Measures the cost of starting and stopping, and any slowdown that remains afterwards."""
 
 import os
 import statistics
@@ -37,7 +37,7 @@ def make_tool(name):
 
 
 def stop_after_calls(name, calls, times):
-    """How long stop() takes after so many calls, in ms, each time."""
+    """Returns how long stop() takes after this many calls, in ms, for each run."""
     taken = []
     for _ in range(times):
         tool = make_tool(name)
@@ -74,7 +74,7 @@ def wait_deep(depth, ready, done):
 
 
 def start_with_threads(threads, times):
-    """How long the start() of a new profile takes while threads wait some calls deep, in ms, each time."""
+    """Returns how long start() of a new profile takes while threads wait in nested calls, in ms, for each run."""
     from vestige import profile
 
     ready, done = threading.Semaphore(0), threading.Event()
@@ -110,7 +110,9 @@ def start_table(quick):
 
 
 def cpu_ms(code):
-    """The CPU time of an interpreter that runs the code: unlike elapsed time, others do not lengthen it."""
+    """Returns the CPU time of an interpreter that runs the code; unlike elapsed time, CPU time hardly depends on other
+    processes.
+    """
     process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ)
     _, status, usage = os.wait4(process, 0)
     assert status == 0, code
@@ -146,7 +148,7 @@ def fastest_runs(times):
 
 
 def speed_after_stop(name, times):
-    """The time of each loop after a profiler stopped over that before it was ever started."""
+    """Returns each loop's time after a profiler stopped, divided by its time before the first start."""
     fastest_runs(20)
     before = fastest_runs(times)
     tool = make_tool(name)
@@ -159,7 +161,7 @@ def speed_after_stop(name, times):
 
 
 def after_table(quick):
-    """The old speed is the bar, with 5 % for noise; what others leave behind stands beside it."""
+    """The bar is the original speed, with 5 % for noise; the peers' remaining slowdowns are shown, too."""
     names = ["none", "vestige", *(["VizTracer"] if peers.is_installed("viztracer") else []), "cProfile"]
     table = Table("Time of a loop after stop() over that before any profiling (median)", names)
     ratios = {name: [] for name in names}

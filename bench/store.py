@@ -1,4 +1,4 @@
-"""What the trace file costs beside plain memory, and how quickly a torn one is opened.
+"""Measures the cost of the trace file compared with plain memory, and the time to open a torn file.
 
 record_file.c records 200 million records (1.6 GB) through the real recorder, each time in a fresh process: into a trace
 file, which it stops and finishes, and into fresh anonymous memory with chunks of the same size, every page of which is
@@ -39,7 +39,7 @@ HOWS = {"file": "file", "memory": "kept", "memory given back": "fresh"}
 
 
 def run_command(command):
-    """What it prints, its exit code and its CPU time in seconds."""
+    """Returns the output, the exit code and the CPU seconds."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         printed = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -52,7 +52,7 @@ def run_program(how, records, threads, path):
 
 
 def record_once(how, records, path):
-    """A run of the program: CPU time, growth of memory, size of the file."""
+    """Returns CPU time, growth of memory and size of the file, for a run of the program."""
     printed, code, cpu = run_program(how, records, 1, path)
     assert code == 0, (how, code)
     facts = json.loads(printed)
@@ -91,7 +91,7 @@ def cost_table(folder, quick):
 
 
 def time_info(path):
-    """Seconds that `vestige info` takes, elapsed and of CPU time, and what it tells."""
+    """Returns the elapsed and CPU seconds of `vestige info`, and its output."""
     begin = time.perf_counter()
     printed, code, cpu = run_command([sys.executable, "-m", "vestige", "info", "--json", path])
     taken = time.perf_counter() - begin

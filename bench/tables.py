@@ -1,4 +1,4 @@
-"""What it costs to read a million recorded calls as a table, and to write them as Parquet and Arrow files.
+"""Measures the cost of reading a million recorded calls as a table, and of writing them as Parquet and Arrow files.
 
 The program is that of the family export: half of the calls are of a Python function and half of a C function. One process
 records it into a file, then reads its spans as a bare stream, as a whole pyarrow.Table, and writes them in each format
@@ -18,13 +18,13 @@ from exports import copy, cpu
 from report import Table, at_most, say
 
 CALLS = 1_000_000
-TORCH_PART = 10  # torch.profiler is given so much less to do
-# What is written, with the most seconds of CPU time and bytes a call that it may take.
+TORCH_PART = 10  # torch.profiler gets a tenth of the work
+# The outputs, with the largest allowed CPU seconds and bytes per call.
 FORMATS = {".parquet": (0.25, 12), ".arrow": (None, None)}
 
 
 def read_and_write(folder, calls, rounds):
-    """{what: [CPU seconds, bytes, CPU seconds of a copy]}. Runs in a process of its own."""
+    """Returns {output: [CPU seconds, bytes, CPU seconds of a copy]}. Runs in a new process."""
     import pyarrow
 
     import vestige
@@ -57,7 +57,7 @@ def read_and_write(folder, calls, rounds):
 
 
 def export_torch(path, calls):
-    """CPU seconds of torch.profiler's export, with stacks. Runs in a process of its own."""
+    """Returns the CPU seconds of torch.profiler's export, with stacks. Runs in a new process."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU], with_stack=True) as prof:

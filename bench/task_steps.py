@@ -1,4 +1,5 @@
-"""What recording the steps of asyncio's tasks costs: nanoseconds a step, beside calls that are recorded anyway.
+"""Measures the cost of recording the steps of asyncio's tasks: nanoseconds per step, in addition to recording the
+calls.
 
     python bench/task_steps.py [--engine turbo] [--rounds 40]
     python bench/task_steps.py [--engine turbo] --instructions
@@ -32,8 +33,8 @@ from pathlib import Path
 import vestige
 from instructions import Marks, counts_of, make_marks
 
-STEPS = 100  # of a stretch: short enough that some have a processor for themselves on a busy machine
-STRETCHES = 50  # of a round
+STEPS = 100  # steps of a stretch: short enough that some stretches have a processor to themselves on a busy machine
+STRETCHES = 50  # stretches of a round
 ROOT = Path(__file__).resolve().parent.parent
 MODES = ("off", "without tasks", "with tasks")
 
@@ -77,7 +78,7 @@ async def timed(make):
 
 
 def find_flag():
-    """The extension's flag for tasks, as it lies in memory."""
+    """The extension's flag for tasks, in memory."""
     file = vestige._core.__file__
     parts = re.findall(r"^    VPY_PART_(\w+),", (ROOT / "python/ext/base/inside.h").read_text(), re.MULTILINE)
     symbols = subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout
@@ -124,7 +125,7 @@ def run_round(mode, engine, flag, path, best):
 
 
 def count_all(engine, folder):
-    """In the process that callgrind counts."""
+    """Runs in the process that callgrind counts."""
     flag, marks = find_flag(), Marks()
     for mode in MODES:
         recording = start(mode, engine, flag, os.path.join(folder, "t.vst"))
@@ -157,7 +158,7 @@ def measure(engine, rounds):
 
 
 def tell_costs(engine):
-    """What recording adds to a step, whatever this build records of it."""
+    """Returns what recording adds to a step, including everything that this build records."""
     best = {}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         for _ in range(3):

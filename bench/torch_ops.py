@@ -1,5 +1,5 @@
-"""Beside torch.profiler at the same settings: what recording operators costs a small training step, what
-record_function costs, how long start(), stop() and key_averages() take, and what all of it needs of memory.
+"""Compared with torch.profiler at equal settings: the cost of recording operators in a small training step, the cost of
+record_function, the times of start(), stop() and key_averages(), and the memory.
 
 A step of a 64 × 64 MLP (forward, backward, SGD) runs in turns without a profiler, under vestige and under torch's, in
 one process; what counts is the step that only a tenth of all were faster than. Starting, stopping and exporting are
@@ -22,7 +22,7 @@ import child
 import peers
 from report import Table, at_most
 
-# Settings: (of both profiles, the bar).
+# Settings: (keywords of both profiles, the bar).
 SETTINGS = {
     "operators": ({"with_stack": False}, 0.7),
     "with_stack": ({"with_stack": True}, 0.65),
@@ -55,7 +55,7 @@ def time_steps(step, count, times):
 
 
 def step_ns(settings, turns, count, engines=("auto",)):
-    """ns of a step: without, under each of vestige's engines that is named, under torch."""
+    """Returns ns of a step: without a profiler, under each named engine of vestige, under torch."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as theirs
 
@@ -68,7 +68,7 @@ def step_ns(settings, turns, count, engines=("auto",)):
     for _ in range(turns):
         time_steps(step, count, times["without"])
         for engine in engines:
-            vestige.install()  # memory is then what torch's allocator reports, as torch.profiler has it
+            vestige.install()  # memory is then what torch's allocator reports, as in torch.profiler
             ours = vestige.profile(engine=engine, **settings)
             vestige.uninstall()
             with ours:
@@ -83,11 +83,11 @@ def step_ns(settings, turns, count, engines=("auto",)):
 # ---- record_function ------------------------------------------------------
 
 
-SPANS = 100  # of one block
+SPANS = 100  # spans of one block
 
 
 def time_spans(make):
-    """ns of one span, the loop included."""
+    """Returns ns of one span, loop included."""
     begin = time.perf_counter_ns()
     for _ in range(SPANS // 10):
         with make("span"): pass  # fmt: skip
@@ -104,7 +104,7 @@ def time_spans(make):
 
 
 def time_loop():
-    """The same loop without a span."""
+    """The loop without a span."""
     begin = time.perf_counter_ns()
     for _ in range(SPANS // 10):
         pass
@@ -112,7 +112,7 @@ def time_loop():
 
 
 def span_ns(turns, blocks, with_torch):
-    """ns of a record_function beyond the loop: {tool: {"on": …, "off": …}}."""
+    """Returns ns of a record_function beyond the loop: {tool: {"on": …, "off": …}}."""
     import vestige
 
     tools = {"vestige": (vestige.record_function, lambda: vestige.profile(with_stack=False))}
@@ -149,7 +149,9 @@ def span_table(quick):
 
 
 def life(name, calls):
-    """ms of the first start(), stop() and key_averages() of a profile with `calls` calls, and MiB beyond the start."""
+    """Returns ms of the first start(), stop() and key_averages() of a profile with `calls` calls, and the additional
+    MiB.
+    """
     import torch  # noqa: F401  it is there before
 
     import workloads

@@ -1,4 +1,4 @@
-"""Tracebacks: taking, naming and keeping them, beside torch's where torch is installed and beside Python's own.
+"""Tracebacks: capturing, naming and keeping them, compared with torch's (if installed) and with Python's own.
 
 All that are compared run in the same process, in turns; the fastest turn counts. Depths are Python frames below the
 bench's own few. The stacks that are named and kept are all different; they share their outer frames, as real ones do.
@@ -17,7 +17,7 @@ NAMED, NAMED_DEPTH = 10_000, 50
 
 
 def tools():
-    """Name: (a class with extract and format_all, gather_traceback, symbolize_tracebacks)."""
+    """{name: (a class with extract and format_all, gather_traceback, symbolize_tracebacks)}"""
     from vestige import traceback as own
 
     found = {"vestige": (own.CapturedTraceback, own.gather_traceback, own.symbolize_tracebacks)}
@@ -43,7 +43,7 @@ def at_depth_in_c(depth, function):
 
 
 def time_calls(function, count):
-    """ns a call."""
+    """Returns ns per call."""
     calls = range(count)
     begin = time.perf_counter_ns()
     for _ in calls:
@@ -63,7 +63,7 @@ def fastest_in_turns(functions, count, turns):
 
 
 def capture_ns(depth, turns):
-    """ns of each way to take a traceback, at a depth."""
+    """Returns ns of each way to capture a traceback, at a depth."""
     functions = {}
     for name, (captured, gather, _) in tools().items():
         functions[f"{name} gather"] = lambda gather=gather: gather(True, False, False)
@@ -91,7 +91,7 @@ def capture_table(quick):
 
 
 def native_ns(turns):
-    """ns a frame of native capture, at about 40 native frames."""
+    """Returns ns per frame of a native capture with about 40 native frames."""
     from vestige.traceback import gather_traceback
 
     def take():
@@ -112,7 +112,7 @@ def native_ns(turns):
 
 def native_table(quick):
     table = Table("Taking native frames", ["frames", "ns", "ns a frame"])
-    # How well the unwinder's cache of addresses works depends on where things were loaded.
+    # The hit rate of the unwinder's cache of addresses depends on where libraries were loaded.
     tries = [child.run(native_ns, turns=100 if quick else 300) for _ in range(1 if quick else 5)]
     got = min(tries, key=lambda one: one["ns"])
     if got["frames"]:
@@ -128,7 +128,7 @@ def native_table(quick):
 
 
 def different_stacks(take, count, depth):
-    """Tracebacks that all differ: a hundred lines of code call a hundred lines that take one each."""
+    """Makes tracebacks that all differ: a hundred lines of code call a hundred lines that capture one each."""
     lines = 100
     kept = []
     scope = {"put": kept.append, "take": take}
@@ -142,7 +142,7 @@ def different_stacks(take, count, depth):
 
 
 def naming_ms(count, turns):
-    """ms to name and to format so many tracebacks."""
+    """Returns ms to name and to format this many tracebacks."""
     found = tools()
     gathered = {
         name: different_stacks(lambda gather=gather: gather(True, False, False), count, NAMED_DEPTH)
@@ -165,7 +165,7 @@ def naming_ms(count, turns):
 
 
 def first_ms(name):
-    """ms of the first symbolization in a process."""
+    """Returns ms of the first symbolization in a process."""
     _, gather, symbolize = tools()[name]
     taken = gather(True, False, False)
     begin = time.perf_counter_ns()
@@ -189,13 +189,13 @@ def naming_table(quick):
 
 
 def kept_bytes(name, count):
-    """Bytes a traceback that is kept: of a new stack, and of one seen before."""
+    """Returns bytes per traceback that is kept: of a new stack, and of a stack seen before."""
     _, gather, _ = tools()[name]
 
     def take():
         return gather(True, False, False)
 
-    first = different_stacks(take, 1000, NAMED_DEPTH)  # whatever is made once is made now
+    first = different_stacks(take, 1000, NAMED_DEPTH)  # first use: everything that is made only once is made now
     before = child.forget_memory_peak()
     new = different_stacks(take, count, NAMED_DEPTH)
     middle = child.memory_mib()

@@ -1,4 +1,4 @@
-"""The viewer's index and what it answers, on a trace of 100 million records by four threads (view_trace.c).
+"""The viewer's index and its answers, on a trace of 100 million records by four threads (view_trace.c).
 
 Building is timed in this process, with the file in the page cache, and compared with reading the file once: least of
 three each. On a busy machine, the CPU time says what two free processors would do. Memory is how much more the
@@ -40,7 +40,7 @@ def take_time(function):
 
 
 def take_cpu(function):
-    """CPU time of all threads, which a busy machine hardly changes."""
+    """Returns the CPU time of all threads, which hardly depends on a busy machine."""
     start = time.process_time()
     result = function()
     return time.process_time() - start, result

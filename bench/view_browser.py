@@ -27,7 +27,7 @@ RECORDS, THREADS = 100_000_000, 8
 MOVES = 160
 PAGE_MB_MOST = 500
 P95_MOST, MOST = 60, 150  # ms
-# Notes when an event came, and when the frame was done that answers it.
+# Notes the time of an event, and of the finished frame that answers it.
 WATCH = """
 window.taken = [];
 window.begun = null;
@@ -66,7 +66,7 @@ def measure(quick):
 
 
 def drive(address, moves=MOVES, seed=1):
-    """Milliseconds of moves and of idle frames, in order of size, and the most memory of the page's process in MB."""
+    """Returns ms of moves and of idle frames, sorted, and the most memory of the page's process in MB."""
     folder = tempfile.TemporaryDirectory()
     browser = Browser(Path(folder.name))
     try:
@@ -111,13 +111,13 @@ def _move(page, chance, is_zoom):
 def _idle(page):
     before = page.eval("taken.length")
     page.eval("watch('wheel')")
-    page.wheel(400, 760, 120)  # the status line
+    page.wheel(400, 760, 120)  # the status line of the page
     page.wait(f"taken.length > {before}", 10)
     return page.eval(f"taken[{before}]")
 
 
 def _memory_mb(browser):
-    """The most that any page's process ever had in memory, code and libraries left out."""
+    """Returns the largest memory of a page's process, without code and libraries."""
     most = 0.0
     for one in browser.send("SystemInfo.getProcessInfo")["processInfo"]:
         if one["type"] != "renderer":

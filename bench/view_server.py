@@ -1,5 +1,6 @@
-"""`vestige view` seen from outside: how long until it can draw a first picture, and how long a pan or zoom waits for its
-rectangles, over HTTP as the page asks. Without a browser; what drawing costs is measured with one."""
+"""`vestige view` seen from outside: the time to the first picture, and how long a pan or zoom waits for its rectangles,
+over HTTP like the page. Without a browser; view_browser.py measures drawing.
+"""
 
 import contextlib
 import http.client
@@ -14,7 +15,7 @@ PIXELS = 1600
 
 
 class Viewer:
-    """A server in a process of its own, and one connection to it."""
+    """A server in a new process, and one connection to it."""
 
     def __init__(self, path, *options):
         self.begun = time.perf_counter()
@@ -56,7 +57,7 @@ def window(viewer, start, end):
 
 
 def first_picture(viewer):
-    """Seconds from the command to the rectangles of the whole trace, with what else the page asks for before."""
+    """Returns the seconds from the command to the rectangles of the whole trace, including the page's earlier requests."""
     viewer.ask("/")
     while not viewer.get("/api/progress?wait=1")["ready"]:
         pass
@@ -67,7 +68,7 @@ def first_picture(viewer):
 
 
 def moves(viewer, count=200, seed=1):
-    """Milliseconds of windows at all zooms: each zoomed in on at random, then moved by a tenth of its width."""
+    """Returns ms of windows at all zooms: each is zoomed to at random, then moved by a tenth of its width."""
     duration = viewer.get("/api/info")["duration_ns"]
     chance = random.Random(seed)
     times = []

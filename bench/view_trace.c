@@ -35,7 +35,7 @@ static uint64_t random_next(uint64_t *state)
     return *state;
 }
 
-/* Every call costs a number or two, so that times differ. */
+/* Every call computes a random number or two, so that durations differ. */
 static void *record(void *arg)
 {
     const work *w = arg;
@@ -46,14 +46,14 @@ static void *record(void *arg)
     while (left > depth) {
         uint64_t dice = random_next(&state);
 
-        if ((dice & 1023) == 0) /* on to another part of the program */
+        if ((dice & 1023) == 0) /* moves to another part of the program */
             aim = 2 + (unsigned)(dice >> 20) % (DEPTH_MAX - 4),
             part = (unsigned)(dice >> 40) % 16 * 32;
         if (depth < DEPTH_MAX &&
             (depth == 0 ||
              (depth < aim ? (dice >> 10 & 7) < 6 : (dice >> 10 & 7) < 2))) {
-            /* Each part of the program has its own way down, and a few
-             * functions at the end of it. */
+            /* Each part of the program has its own path down, and a few
+             * functions at the end of the path. */
             stack[depth] = w->ids[(depth < aim ? part + depth
                                                : part + 40 + (dice >> 32) % 8) %
                                   FUNCTIONS];

@@ -1,7 +1,7 @@
-"""What the profilers are measured on: loops of calls that do nothing else.
+"""Loops that the profilers are measured on: they do nothing but call.
 
 A call is written out ten times in a loop, so that the loop hardly counts. Each function here makes exactly
-CALLS calls of the kind its name says.
+CALLS calls of the kind in its name.
 """
 
 CALLS = 1000
@@ -68,7 +68,7 @@ def c_get():
 
 
 def c_sum():
-    """One that takes keywords (METH_FASTCALL | METH_KEYWORDS)."""
+    """A C function that takes keywords (METH_FASTCALL | METH_KEYWORDS)."""
     x = ()
     for _ in range(CALLS // 10):
         sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x)  # fmt: skip
@@ -79,7 +79,7 @@ def numbers(count):
         yield i
 
 
-RESUMPTIONS = CALLS + 1  # the last one finds the end
+RESUMPTIONS = CALLS + 1  # the last resume finds the end
 
 
 def generator():
@@ -88,12 +88,12 @@ def generator():
 
 
 def half():
-    """A Python call with a C call in it."""
+    """A Python call with a C call inside."""
     len("abc")
 
 
 def mixed(calls):
-    """So many calls, half of them of Python functions and half of C functions, for traces to export."""
+    """Makes this many calls, half of Python functions and half of C functions, for traces to export."""
     f = half
     for _ in range(calls // 20):
         f(); f(); f(); f(); f(); f(); f(); f(); f(); f()  # fmt: skip

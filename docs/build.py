@@ -1,6 +1,6 @@
 """Builds the site into build/docs/html, and checks it: `make docs`.
 
-Any warning of Sphinx is an error; so is a link that leads nowhere, and a page that loads something from the network.
+Warnings of Sphinx, dead links, and pages that load anything from the network are errors.
 """
 
 import shutil

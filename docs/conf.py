@@ -1,4 +1,4 @@
-"""How Sphinx builds the site. `make docs` calls it; build.py says how."""
+"""Settings of Sphinx. `make docs` runs build.py, which runs Sphinx."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ exclude_patterns = ["requirements.txt"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
 nitpicky = True
-smartquotes = False  # `--option` in plain text stays what it is
+smartquotes = False  # keep `--option` in plain text unchanged
 highlight_language = "none"
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
@@ -35,5 +35,5 @@ html_permalinks_icon = "#"
 
 
 def setup(app):
-    app.add_lexer("ipython", TextLexer)  # Pygments takes a magic for an error
+    app.add_lexer("ipython", TextLexer)  # Pygments marks a magic command as an error
     app.connect("source-read", lambda app, docname, source: pages.complete(Path(app.srcdir), docname, source))

@@ -26,7 +26,7 @@ EXPECTED_CALLS = {
     "main": 1,
     "worker": THREADS,
     "fibonacci": THREADS * fibonacci_calls(FIBONACCI),
-    "squares": NUMBERS + 1,  # every resume counts, the last one ends it
+    "squares": NUMBERS + 1,  # every resume counts, including the last
     "sort_orders": 1,
     "by_price": ORDERS,
     "fail": 1,

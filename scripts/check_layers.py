@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the layers hold: who may include whom, that the public headers stand alone, that every file is built.
+"""Checks the layers: which folder may include which, that each public header compiles alone, and that every file is
+built.
 
 The compilers are taken from CC and CXX, else cc and c++.
 """
@@ -19,7 +20,7 @@ CORE = ROOT / "src"
 EXT = ROOT / "python" / "ext"
 ADAPTERS = ROOT / "adapters"
 
-# A folder may include itself and those of the rows before it, never a sibling.
+# A folder may include itself and the folders of the rows before, never a sibling.
 LAYERS = [
     ["base"],
     ["os"],
@@ -30,19 +31,18 @@ LAYERS = [
     ["export"],
     ["tables"],
 ]
-# The folders of src/export, in the same manner; files in none of them may include all.
+# The folders of src/export, in the same form; files directly in src/export may include all of them.
 EXPORT_LAYERS = [
     ["output"],
     ["sums"],
     ["timeline", "memory", "graph"],
 ]
-# In src/view, what follows a trace that grows has a folder of its own: walks and indexes know nothing of it, and views
-# open it.
+# In src/view, code that follows a growing trace has its own folder: walks and indexes never include it, views do.
 FOLLOW = CORE / "view" / "follow"
 OPENS_FOLLOW = {CORE / "view" / "view.c"}
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 EXPORT_RANK = {name: rank for rank, row in enumerate(EXPORT_LAYERS) for name in row}
-SESSION = len(LAYERS)  # src/session.c, above them all
+SESSION = len(LAYERS)  # src/session.c, above all folders
 
 # The folders of the extension, and which others each may include. Reading and hooking do not know each other: only
 # session/, which gives out the trace of its recording, and core_module.c, which puts all of it together, know both.
@@ -101,12 +101,12 @@ EXT_CORE = {
     CORE / "view" / "view.h": "read",
 }
 
-# The rooms of python/vestige, and which others each may import; what stands at the top may import all but cli.
+# The folders of python/vestige, and which others each may import; modules at the top may import all except cli.
 PACKAGE = ROOT / "python" / "vestige"
 ROOMS = {
     "base": set(),
     "reading": {"base"},
-    "recording": {"base", "torch"},  # a fork, and the end of a process, end what the adapter of torch does
+    "recording": {"base", "torch"},  # forks and ends of processes stop torch's adapter
     "torch": {"base", "reading", "recording"},
     "query": {"base", "reading"},
     "viewer": {"base", "reading"},
@@ -115,7 +115,7 @@ ROOMS = {
     "cli": {"base", "reading", "recording", "torch", "query", "viewer"},
     "": {"base", "reading", "recording", "torch", "query", "viewer"},
 }
-ABOVE = {"base": {"render"}, "reading": {"tables"}}  # modules at the top that these may import; the others any
+ABOVE = {"base": {"render"}, "reading": {"tables"}}  # these run the command line
 ENTRANCES = {"__main__"}  # what runs the command line
 
 LINES_MAX = 600
@@ -136,7 +136,7 @@ def sources(*folders):
 
 
 def includes(path):
-    """Each #include of a file: its text, and the file of ours that it names, if it is one."""
+    """Yields each #include of a file: its text, and our file that it names, if any."""
     for quote, name in INCLUDE.findall(path.read_text()):
         home = EXT if EXT in path.parents else CORE
         places = [ROOT / "include"] if quote == "<" else [path.parent, home, ROOT / "include", ADAPTERS, CORE]
@@ -145,19 +145,19 @@ def includes(path):
 
 
 def layer(path):
-    """The folder of a file under src/, or None for session.c and its like."""
+    """Returns the folder of a file under src/, or None for files directly there, such as session.c."""
     parts = path.relative_to(CORE).parts
     return parts[0] if len(parts) > 1 else None
 
 
 def export_room(path):
-    """The folder of a file under src/export/, or None for what stands above them: export.c and exporter.h."""
+    """Returns the folder of a file under src/export/, or None for files directly there: export.c and exporter.h."""
     parts = path.relative_to(CORE / "export").parts
     return parts[0] if len(parts) > 1 else None
 
 
 def check_export(path, name, target):
-    """A file of src/export includes others of it only downwards."""
+    """Files of src/export include other files of it only downwards."""
     own, theirs = export_room(path), export_room(target)
     if own is not None and own not in EXPORT_RANK:
         problem(path, name, f"the folder src/export/{own} has no place among the layers")
@@ -166,7 +166,7 @@ def check_export(path, name, target):
 
 
 def check_core():
-    """The core includes no Python, and only downwards."""
+    """The core never includes Python, and includes only downwards."""
     for path in sources(PUBLIC, CORE):
         own = layer(path) if CORE in path.parents else "the public headers"
         if own not in RANK and own not in (None, "the public headers"):
@@ -190,7 +190,7 @@ def check_core():
 
 
 def check_outside():
-    """The extension and the adapters know public headers and their own; EXT_CORE names the exceptions."""
+    """The extension and the adapters include public headers and their own; EXT_CORE lists the exceptions."""
     unused = {(header, name) for header, names in EXT_CORE.items() for name in names.split()}
     for home in (EXT, ADAPTERS):
         for path in sources(home):
@@ -207,13 +207,15 @@ def check_outside():
 
 
 def room(path):
-    """The folder of a file under python/ext, or None for core_module.c and the headers next to it."""
+    """Returns the folder of a file under python/ext, or None for core_module.c and the headers next to it."""
     parts = path.relative_to(EXT).parts
     return parts[0] if len(parts) > 1 else None
 
 
 def check_extension():
-    """A folder of the extension includes only folders that EXT_KNOWS lists; files outside of the folders are for all."""
+    """A folder of the extension includes only folders that EXT_KNOWS lists; every folder may include files outside the
+    folders.
+    """
     for path in sources(EXT):
         own = room(path)
         if own is not None and own not in EXT_KNOWS:
@@ -230,7 +232,7 @@ def check_extension():
 
 
 def imports(path):
-    """Each import of the package's own in one of its files: the line, and the full name of what is imported."""
+    """Yields each import of the package's own modules in a file: the line, and the full name of the module."""
     home = ["vestige", *path.relative_to(PACKAGE).parent.parts]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -245,7 +247,7 @@ def imports(path):
 
 
 def check_rooms():
-    """Rooms of the package import downwards only, and nothing below the command line knows it."""
+    """Folders of the package import downwards only, and nothing below the command line imports it."""
     folders = {path.parent.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE}
     for folder in sorted(folders - set(ROOMS)):
         problems.append(f"python/vestige/{folder} has no place among the rooms")
@@ -267,18 +269,18 @@ def check_rooms():
 
 
 def check_versions():
-    """One header and its parts know how Pythons differ; the build picks the rest."""
+    """One header and its parts have the differences between Pythons; the build selects the other files."""
     for path in sources(PUBLIC, CORE, EXT, ADAPTERS):
         if "PY_VERSION_HEX" in path.read_text() and path not in EXT.glob("compat*.h"):
             problem(path, "PY_VERSION_HEX", "PY_VERSION_HEX belongs in python/ext/compat.h")
 
 
-# By bench/instructions.py, which needs valgrind's headers for one of them.
+# Included by bench/instructions.py; one of them needs valgrind's headers.
 COMPILED_WHERE_USED = {"bench/empty_hooks.c", "bench/even_malloc.c", "bench/marks.c"}
 
 
 def check_311():
-    """Python 3.11 is named where it must be, so that nothing is left elsewhere when its folder is deleted."""
+    """Only the listed files name Python 3.11, so that no code for it stays when its folder is deleted."""
     for folder in (PUBLIC, CORE, ROOT / "python", ADAPTERS):
         for path in sorted(folder.rglob("*")):
             if path.suffix not in (".c", ".h", ".cpp", ".py", ".pyi", ".build"):
@@ -289,7 +291,7 @@ def check_311():
 
 
 def check_build():
-    """Every file is named by a meson.build: what is not built is not tested."""
+    """A meson.build names every file: a file that is not built is not tested."""
     lists = {
         "include/vestige": ["*.h"],
         "src": ["**/*.c"],
@@ -326,7 +328,7 @@ def check_names():
 
 
 def chapters():
-    """The pages for developers: the first page, and a chapter in each folder that needs one."""
+    """Returns the pages for developers: the first page, and a chapter in each folder that needs one."""
     return [
         ROOT / "ARCHITECTURE.md",
         ROOT / "CONTRIBUTING.md",
@@ -335,7 +337,7 @@ def chapters():
 
 
 def check_pages():
-    """Files that the pages for developers name are there: a move takes its names along."""
+    """Files that the pages for developers name exist: whoever moves a file changes its names in the pages."""
     named = re.compile(r"`((?:include|src|python|adapters|scripts|tests|fuzz)/[\w/.-]+\.(?:c|h|cpp|js|py|sh))`")
     for page in chapters():
         for name in sorted(set(named.findall(page.read_text()))):

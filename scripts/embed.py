@@ -2,9 +2,9 @@
 """Writes a file as the text of a C array: embed.py FILE OUT NAME. A module of JavaScript becomes one
 script with all modules that it imports.
 
-In a page, CONTENTS-OF-style.css stands for the contents of that file, and CONTENTS-OF-start.js for the script of that module.
-These files are in the page's folder or in the viewer's. HASH-OF-script and HASH-OF-style stand for the hashes of the contents
-of <script> and <style>, by which a Content-Security-Policy allows only these.
+In a page, CONTENTS-OF-style.css stands for the contents of that file, and CONTENTS-OF-start.js for the script of that
+module. These files are in the page's folder or in the viewer's. HASH-OF-script and HASH-OF-style stand for the hashes
+of the contents of <script> and <style>, so that a Content-Security-Policy can allow only these.
 """
 
 import base64
@@ -18,7 +18,7 @@ VIEWER = Path(__file__).parent.parent / "python/vestige/viewer"
 
 
 def contents(folder: Path, name: str) -> bytes:
-    """Without the end of the last line: the page has one there."""
+    """Removes the last newline, because the page has one there."""
     if name.endswith(".js"):
         join = runpy.run_path(str(VIEWER / "modules.py"))["join_modules"]
         return join([folder, VIEWER / "page"], name).encode().removesuffix(b"\n")
@@ -31,7 +31,7 @@ def with_contents(page: bytes, folder: Path) -> bytes:
 
 
 def inside_of(element: bytes, page: bytes) -> bytes:
-    """The contents of the element without attributes: a script with a type holds data and does not run."""
+    """Returns the contents of the element without attributes: a script with a type is data and does not run."""
     (inside,) = re.findall(rb"<%s>(.*?)</%s>" % (element, element), page, re.DOTALL)
     return inside
 

@@ -28,7 +28,7 @@ def variable(name):
 
 
 def folders_of_libraries():
-    """Those of this interpreter, which may have been unpacked anywhere."""
+    """Returns the folders of this interpreter's libraries; the interpreter may be unpacked anywhere."""
     prefix = Path(sys.base_prefix)
     tripled = [folder / variable("MULTIARCH") for folder in (prefix / "lib", prefix.parent / "lib")]
     return [folder for folder in (*tripled, Path(variable("LIBDIR"))) if folder.is_dir()]
@@ -42,29 +42,29 @@ def loader():
 def static_arguments():
     library = Path(sysconfig.get_path("stdlib")) / Path(variable("LIBPL")).name / variable("LIBRARY")
     words = " ".join(variable(name) for name in ("LINKFORSHARED", "MODLIBS", "LIBS", "SYSLIBS")).split()
-    # Some of Debian's words are files of the folder that it was built in.
+    # Some of Debian's compiler flags are files of Debian's build folder.
     words = [word for word in words if word.startswith("-")]
-    # Extension modules call functions that the program itself does not.
+    # Extension modules call functions that the program itself does not use.
     return library, ["-no-pie", "-Wl,--whole-archive", library, "-Wl,--no-whole-archive", *words, "-lm"]
 
 
 def shared_arguments():
     folders = folders_of_libraries()
     library = next((path for folder in folders if (path := folder / variable("LDLIBRARY")).exists()), None)
-    # The C library in its folder may be newer than the one that we link with.
+    # The C library next to the interpreter may be newer than the one that we link with.
     paths = ",".join(["-Wl,--disable-new-dtags,--allow-shlib-undefined", *(f"-rpath,{folder}" for folder in folders)])
     return library, [library, paths, f"-Wl,--dynamic-linker={loader()}"]
 
 
 def link(way, source, program):
-    """Compiles C text and links it with the library, which has to be there, in one of the two ways."""
+    """Compiles C text and links it with the library, which must exist, in one of the two ways."""
     library, arguments = {"static": static_arguments, "shared": shared_arguments}[way]()
     if library is None or not library.exists():
-        raise FileNotFoundError(f"{sys.base_prefix} has no library to link in this way: {way}")
+        raise FileNotFoundError(f"{sys.base_prefix} has no library for this way of linking: {way}")
     command = ["cc", f"-I{sysconfig.get_path('include')}", "-x", "c", "-", "-x", "none", *arguments]
     done = subprocess.run([*command, "-o", program], input=source, text=True, stderr=subprocess.PIPE)
     if done.returncode:
-        raise OSError(f"{library} cannot be linked with what is here: {done.stderr[-1000:]}")
+        raise OSError(f"{library} cannot be linked here: {done.stderr[-1000:]}")
 
 
 def main():

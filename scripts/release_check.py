@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Goes through docs/project/release.md, and checks of each step whatever can be checked without running anything.
+"""Checks the steps of docs/project/release.md, as far as possible without running tests.
 
     python scripts/release_check.py [--dist]
 
-Looks at the version, the changelog, the tag, what is committed and the results of proofs; with --dist also at the
-sdist and the wheels in dist/: that there is one for each Python of pyproject.toml, none larger than 3 MB or for a C
-library newer than 2.28, each whole by its RECORD and with a list of what is inside. Exits with 1 if something is
-missing. What takes time is not run: make test, make check-long and make check NAME=wheels are.
+Looks at the version, the changelog, the tag, what is committed and the results of proofs; with --dist also at the sdist
+and the wheels in dist/: that there is one for each Python of pyproject.toml, none larger than 3 MB or for a C library
+newer than 2.28, each complete according to its RECORD and with an SBOM. Exits with 1 if something is missing. Does not
+run the parts that take time: make test, make check-long and make check NAME=wheels.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def version_of(root):
 
 
 def check_changelog(root, version):
-    """The newest part is that of the version, dated, under the usual headings, and nothing waits above it."""
+    """The newest part has the version, a date and the usual headings, and nothing stands above it."""
     parts = re.split(r"^## ", (root / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
     waiting = parts.pop(0) if parts and parts[0].startswith("Unreleased") else ""
     if re.search(r"^- ", waiting, re.MULTILINE):
@@ -64,7 +64,7 @@ def check_changelog(root, version):
 
 
 def check_tree(root, version):
-    """In the workflow that publishes, the tag that started it is that of the version, too."""
+    """In the publishing workflow, the version must equal the tag that started it."""
     tag = os.environ.get("GITHUB_REF_NAME", "")
     if os.environ.get("GITHUB_REF_TYPE") == "tag" and tag != f"v{version}":
         yield f"the tag is {tag}, the version {version}"
@@ -76,7 +76,7 @@ def check_tree(root, version):
 
 
 def check_proofs(root, version):
-    """Every proof that is run before a release has written down what came out."""
+    """Every proof that runs before a release has committed results."""
     for name in ("aarch64", "differential", "fuzz", "soak", "wheels"):
         if not (root / "proofs" / "results" / f"{name}.md").exists():
             yield f"proofs/results/{name}.md is missing"
@@ -135,7 +135,7 @@ STEPS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--dist", action="store_true", help="look at what is in dist/, too")
+    parser.add_argument("--dist", action="store_true", help="also check the files in dist/")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     options = parser.parse_args()
     version = version_of(options.root)

@@ -2,7 +2,7 @@
 """Writes the keywords of vestige.profile(), and their part of its docstring, from the table of options. Run it after a
 change to python/vestige/recording/option_table.py; tests/python/test_options.py fails until then.
 
-They stand in the source because editors and type checkers read them there.
+The keywords are in the source because editors and type checkers read them there.
 """
 
 import sys
@@ -10,17 +10,17 @@ import textwrap
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "vestige"
-# Where the part of the table begins, and what follows:
+# The begin of the table's part, and the text behind it:
 SIGNATURE = "        output: ", "    ) -> None:\n        named = "
 DOCSTRING = "    output        ", '    """\n\n    _is_torchs'
 WIDTH, COLUMN = 120, 18
 
 sys.path.insert(0, str(PACKAGE / "recording"))
-from option_table import FLAG, KEYWORDS  # without the package, which may not be built yet
+from option_table import FLAG, KEYWORDS  # loaded without the package, which may not be built yet
 
 
 def parameters():
-    """Lines for all keywords but those that torch.profiler has too."""
+    """Yields lines for all keywords except those that torch.profiler has, too."""
     for option in KEYWORDS:
         if "torch" not in option.traits:
             is_open = option.kind is FLAG and option.default is None
@@ -29,7 +29,7 @@ def parameters():
 
 
 def described():
-    """Lines of the docstring."""
+    """Yields the lines of the docstring."""
     for option in KEYWORDS:
         name = f"    {option.name}  ".ljust(COLUMN)
         text = option.python or option.help

@@ -1,1 +1,1 @@
-"""What makes the pages of the site that are not written by hand, and checks the result."""
+"""Makes the generated pages of the site, and checks the result."""

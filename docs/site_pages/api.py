@@ -21,11 +21,11 @@ WIDTH = 88
 
 
 class Undocumented(Exception):
-    """A public name without a docstring."""
+    """A public name has no docstring."""
 
 
 def markdown(name: str) -> str:
-    """The section of a public name; of a module, its docstring and all of its names."""
+    """Returns the section of a public name; for a module, its docstring and all its names."""
     thing = find(name)
     if inspect.ismodule(thing):
         names = [f"{name}.{word}" for word in getattr(thing, "__all__", ())]
@@ -51,7 +51,7 @@ def find(name: str):
 
 
 def members(cls: type) -> Iterator[str]:
-    """Public methods and properties with a docstring of their own, in alphabetical order."""
+    """Returns public methods and properties with their own docstrings, in alphabetical order."""
     for word in dir(cls):
         if not word.startswith("_") and not isinstance(inspect.getattr_static(cls, word), (str, int, bool)):
             yield word
@@ -68,7 +68,7 @@ def member(cls: type, word: str) -> list[str]:
 
 @cache
 def stubs() -> dict[str, dict[str, tuple[str, str]]]:
-    """By class of the stub: its methods with a docstring, each with its arguments."""
+    """Returns, for each class of the stub, its methods with a docstring and their arguments."""
     tree = ast.parse((Path(vestige.__file__).parent / "_core.pyi").read_text())
     return {
         one.name: {
@@ -116,7 +116,7 @@ def text_of(thing, *, skip_self: bool = False) -> str:
 
 
 def split_arguments(text: str) -> list[str]:
-    """At commas that are in no brackets and no quotes."""
+    """Splits at commas outside brackets and quotes."""
     found, depth, quote, begin = [], 0, "", 0
     for place, letter in enumerate(text):
         if quote:
@@ -141,7 +141,7 @@ def docstring(thing, name: str, *, indent: str = "") -> list[str]:
 
 
 def blocks(text: str) -> list[str]:
-    """A docstring as Markdown."""
+    """Converts a docstring to Markdown."""
     found = [block for block in re.split(r"\n\n+", text) if "PYTEST_DONT_REWRITE" not in block]
     return [part for block in found for part in rendered(block.splitlines())]
 
@@ -152,7 +152,7 @@ def indented(parts: list[str], indent: str) -> list[str]:
 
 
 def rendered(lines: list[str]) -> Iterator[str]:
-    """One block of a docstring as Markdown."""
+    """Converts a block of a docstring to Markdown."""
     if lines[0].startswith("    "):
         yield "```python\n" + "\n".join(line[4:] for line in lines) + "\n```\n"
         return
@@ -188,7 +188,7 @@ def arguments(lines: list[str]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Plain text as Markdown: code in backticks stays code, and nothing else is markup."""
+    """Converts plain text to Markdown: code in backticks stays code, and other markup is escaped."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(
         part.replace("|", r"\|") if part.startswith("`") else re.sub(r"([<>*_|\[\]])", r"\\\1", part) for part in parts

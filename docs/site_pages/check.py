@@ -1,4 +1,4 @@
-"""Checks the pages that were built: every link and anchor leads somewhere, and nothing comes from the network."""
+"""Checks the built pages: every link and anchor has a target, and pages load nothing from the network."""
 
 import re
 from html.parser import HTMLParser
@@ -9,7 +9,7 @@ LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source
 
 
 class Page(HTMLParser):
-    """Where a page links to, what it loads, and the anchors that it has."""
+    """Collects a page's links, the resources that it loads, and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Page(HTMLParser):
 
 
 def defects(folder: Path) -> list[str]:
-    """One line for each."""
+    """Returns a line for each problem."""
     pages = {path: Page(path.read_text()) for path in folder.rglob("*.html")}
     found = []
     for path, page in pages.items():
@@ -53,7 +53,7 @@ def is_elsewhere(target: str) -> bool:
 def leads_somewhere(target: str, path: Path, pages: dict[Path, Page]) -> bool:
     parts = urlsplit(target)
     if parts.scheme or parts.netloc:
-        return True  # elsewhere: there may be no network
+        return True  # not checked: there may be no network
     there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     if not there.exists():
         return False

@@ -18,7 +18,7 @@ def commands() -> str:
 
 
 def options() -> str:
-    """The table of the options of a recording, by the names that each has."""
+    """Returns the table of the options of a recording, with each option's names."""
     rows = ["| on the command line | in `[tool.vestige]` | of `profile()` | what it does |", "|---|---|---|---|"]
     keys = {option.name: key for key, option in PROJECT.items()}
     for option in OPTIONS:
@@ -33,7 +33,7 @@ def options() -> str:
 
 
 def columns() -> str:
-    """The columns of every table of a report, from their table."""
+    """Returns the columns of every table of a report."""
     views: dict[Table, list[str]] = {}
     for name, view in VIEWS.items():
         views.setdefault(view.table, []).append(f"`--{name}`")
@@ -50,7 +50,7 @@ def columns() -> str:
 
 
 def _when(column: Column) -> str:
-    """Where it is not there by default."""
+    """Says where the column is not shown by default."""
     if column.text is False and column.files is False:
         return "; only if it is asked for"
     return "; not in text unless asked for" * (column.text is False) + "; not in JSON and CSV unless asked for" * (
@@ -59,7 +59,7 @@ def _when(column: Column) -> str:
 
 
 def overview() -> str:
-    """What `vestige --help` prints."""
+    """Returns the output of `vestige --help`."""
     command = [sys.executable, "-m", "vestige", "--help"]
     return "```text\n" + subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip() + "\n```"
 
@@ -94,12 +94,12 @@ def argument(action: argparse.Action) -> str:
 
 
 def cell(text: str) -> str:
-    """Text as it is, in a cell of a table."""
+    """Formats text for a cell of a table, unchanged."""
     return re.sub(r"([<>*_|\[\]])", r"\\\1", text)
 
 
 def described(text: str) -> Iterator[str]:
-    """Paragraphs as text; what is indented, or introduces that, as it stands."""
+    """Formats paragraphs as text; indented text, and the line that introduces it, stay unchanged."""
     for paragraph in re.split(r"\n\n+", text.strip("\n")):
         lines = paragraph.splitlines()
         heading = lines[0] if lines and lines[0].endswith(":") and any(line.startswith(" ") for line in lines) else ""
@@ -113,6 +113,6 @@ def described(text: str) -> Iterator[str]:
 
 
 def quoted(text: str) -> str:
-    """A paragraph of plain text: code in backticks stays code, and nothing else is markup."""
+    """Formats a paragraph of plain text: code in backticks stays code, and other markup is escaped."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(part if part.startswith("`") and part.endswith("`") else cell(part) for part in parts)

@@ -30,11 +30,11 @@ LANGUAGES = {".h": "c", ".c": "c", ".py": "python", ".sh": "sh"}
 
 
 class DeadLink(Exception):
-    """A link, or one of our comments, names a file that is not there."""
+    """A link, or one of our comments, names a file that does not exist."""
 
 
 def complete(srcdir: Path, docname: str, source: list[str]) -> None:
-    """For Sphinx's `source-read`: changes the text of a page in place."""
+    """For Sphinx's event `source-read`: changes the text of a page in place."""
     page = Path(srcdir) / f"{docname}.md"
     if not page.exists():
         return
@@ -59,7 +59,7 @@ def replacement(kind: str, what: str, page: Path) -> str:
 
 
 def outside_of_code(text: str, change) -> str:
-    """The text with what is not in fences changed."""
+    """Changes the text outside fences."""
     parts, place = [], 0
     for fence in FENCE.finditer(text):
         parts += [change(text[place : fence.start()]), fence[0]]
@@ -68,7 +68,7 @@ def outside_of_code(text: str, change) -> str:
 
 
 def resolve_links(text: str, source: Path, page: Path) -> str:
-    """Links of the file `source`, as they must stand in `page`."""
+    """Converts links of the file `source` for `page`."""
     return LINK.sub(lambda found: resolved(found, source, page), text)
 
 
@@ -88,7 +88,7 @@ def resolved(found: re.Match, source: Path, page: Path) -> str:
 
 
 def shown_on() -> dict[Path, Path]:
-    """Files of the repository, and the page that each is shown on."""
+    """Returns the repository's files, and the page that shows each."""
     found = {ROOT / "README.md": DOCS / "index.md", DOCS: DOCS / "index.md"}
     for page in DOCS.rglob("*.md"):
         for kind, what in COMMENT.findall(page.read_text()):

@@ -1,4 +1,4 @@
-"""C and C++ sources as checks see them: what stands at the outermost level, without comments and strings.
+"""Reads C and C++ sources for checks: the declarations at the outermost level, without comments and strings.
 
 This is no parser. It knows sources as clang-format leaves them, which is enough to find functions and their lines.
 """
@@ -26,13 +26,13 @@ NOT_NAMES = {
 @dataclass
 class Function:
     name: str
-    line: int  # where its declaration begins
+    line: int  # where the declaration begins
     last: int
     is_definition: bool
 
 
 def strip(text: str, keep_directives: bool = False) -> str:
-    """Comments, strings and, unless they are kept, directives become blanks; lines stay where they are."""
+    """Replaces comments, strings and, unless they are kept, directives by blanks; lines keep their numbers."""
     text = NOISE.sub(_blank, text)
     return text if keep_directives else DIRECTIVE.sub(_blank, text)
 
@@ -42,7 +42,9 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def functions(path: Path) -> list[Function]:
-    """All functions that a file declares or defines at its outermost level, or inside of namespaces and extern "C"."""
+    """Returns all functions that a file declares or defines at its outermost level, or inside namespaces and extern
+    "C".
+    """
     text = strip(path.read_text())
     found: list[Function] = []
     begin = at = 0
@@ -50,7 +52,7 @@ def functions(path: Path) -> list[Function]:
         if text[at] == ";":
             found += _function(text, begin, at, at, False)
             begin = at = at + 1
-        elif text[at] == "}":  # of a namespace
+        elif text[at] == "}":  # end of a namespace
             begin = at = at + 1
         elif text[at] == "(":
             at = _closing(text, at, "()")
@@ -71,7 +73,7 @@ def functions(path: Path) -> list[Function]:
 
 
 def _closing(text: str, at: int, pair: str) -> int:
-    """The place behind the bracket that closes the one at `at`."""
+    """Returns the place behind the bracket that closes the bracket at `at`."""
     depth = 0
     for match in re.compile(f"[{re.escape(pair)}]").finditer(text, at):
         depth += 1 if match[0] == pair[0] else -1

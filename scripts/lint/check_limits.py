@@ -16,7 +16,7 @@ FOLDERS = ["src", "include", "python", "adapters", "scripts"]
 LINES_MAX = 600
 FUNCTION_MAX = 60
 SUFFIXES = {".c", ".h", ".cpp", ".py", ".pyi", ".sh", ".js", ".mjs", ".css", ".html", ".sql", ".build"}
-# Files with one job that are longer, and functions that may be, each with the reason.
+# Longer files with one job, and longer functions, each with the reason.
 LONGER: dict[str, str] = {
     "src/store/mirror.c": "it keeps one copy up to date",
     "python/vestige/_core.pyi": "it declares one module, vestige._core",
@@ -30,7 +30,7 @@ def python_functions(path):
 
 
 def _documented(node):
-    """The lines of its documentation, which is no code."""
+    """Counts the lines of documentation, which do not count as code."""
     first = node.body[0]
     is_text = (
         isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)

@@ -30,10 +30,11 @@ NOT_VARIABLES = re.compile(r"^(typedef|enum|_Static_assert|static_assert|VST_ASS
 
 
 def declarations(text):
-    """The place and text of each statement at file level, and of each in a function that begins with `static`, with a
-    blank for what is in braces and behind `=`."""
+    """Yields the place and text of each statement at file level, and of each statement in a function that begins with
+    `static`; replaces text in braces and behind `=` by a blank.
+    """
     begin = at = 0
-    inside = 0  # of braces of functions
+    inside = 0  # depth of braces of functions
     while at < len(text):
         char = text[at]
         if char == "{":
@@ -72,11 +73,11 @@ def without_braces(statement):
 
 
 def is_state(statement):
-    """Whether a declaration is of a variable that can change."""
+    """Returns whether a statement declares a variable that can change."""
     head = without_braces(statement).partition("=")[0]
     head = " ".join(ATTRIBUTE.sub(" ", head).split())
     if NOT_VARIABLES.search(head) or re.match(r"(struct|union)( \w+)?$", head) or " " not in head:
-        return False  # no declaration, or of a type alone
+        return False  # not a declaration, or the declaration of a type
     if "(" in head and not POINTER_TO_FUNCTION.search(head):
         return False  # a function
     if HOME.search(head) or OF_THREADS.search(head) or TABLES.search(head):

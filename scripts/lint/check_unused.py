@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds what nobody uses in C: functions, macros and constants that only their declarations name.
+"""Finds unused names in C: functions, macros and constants that only their declarations name.
 
 The compiler reports static functions; this script looks at all files. Names in public headers are for others, and may
 be used by tests and examples only; all other names must be used by code that we ship.
@@ -21,7 +21,7 @@ DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 ENUM = re.compile(r"\benum\b[^{};()]*\{([^}]*)\}")
 PASTED = re.compile(r"(\w+)##")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-# Names that something other than our code uses.
+# Names that other programs use: the interpreter, the loader, tools.
 KNOWN = {
     "PY_SSIZE_T_CLEAN": "Python's headers",
     "NEED_OPCODE_TABLES": "Python's headers",
@@ -42,7 +42,7 @@ def files(folders):
 
 
 def words_of(paths):
-    """How often each word occurs outside of comments: in strings it may be the name of a symbol."""
+    """Counts each word outside comments; strings count, because they may contain the name of a symbol."""
     count = Counter()
     for path in paths:
         count.update(WORD.findall(COMMENT.sub(" ", path.read_text())))
@@ -50,7 +50,7 @@ def words_of(paths):
 
 
 def declared(path):
-    """Each name that a file declares, with its line: functions, macros, constants of enumerations."""
+    """Yields each name that a file declares, with its line: functions, macros, constants of enumerations."""
     text = strip(path.read_text(), keep_directives=True)
     for one in functions(path):
         yield one.name, one.line

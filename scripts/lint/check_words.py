@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists comments that begin with half a sentence, or use a word that stops readers who were not there; a reminder.
+"""Lists comments that begin with half a sentence, or use a word that newcomers do not understand; a reminder.
 
 A comment that keeps such a word on purpose says "(words: kept)". The words that stay are in docs/glossary.md. Rulers
 (`/* ---- … ---- */`) that are broken over two lines are errors.
@@ -17,7 +17,7 @@ BROKEN_RULER = re.compile(r"/\* -{4} [^*\n]*$", re.MULTILINE)
 
 
 def look(text):
-    """The words of a comment that a reader may stumble over."""
+    """Yields the words of a comment that a reader may stumble over."""
     if KEPT not in text:
         yield from BEGINS.findall(text[:8]) if BEGINS.match(text) else ()
         yield from HOUSE.findall(text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what a stranger reads to judge the code: 24 functions, 160 comments, 70 errors and help texts.
+"""Draws a sheet from which a stranger judges the code: 24 functions, 160 comments, 70 errors and help texts.
 
     draw_sheet.py SEED > sheet.md
 
@@ -29,7 +29,7 @@ def defined(path):
 
 
 def is_sentence(text):
-    """Whether a comment says something: rulers and the names of modules do not."""
+    """Returns whether a comment is text: rulers and the names of modules are not."""
     return len(text.split()) > 2 and not text.startswith("----")
 
 

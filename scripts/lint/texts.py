@@ -1,4 +1,4 @@
-"""Texts in the sources that people read: comments, and the strings of errors and helps."""
+"""Finds the texts in sources that people read: comments, and the strings of errors and helps."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ def sources(folders: list[str]) -> list[Path]:
 
 
 def comments(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the text of each comment and docstring; comments on lines that follow each other are one."""
+    """Yields the line and the text of each comment and docstring; comments on consecutive lines are one comment."""
     yield from (_python_comments(path) if path.suffix == ".py" else _c_comments(path.read_text()))
 
 
@@ -69,7 +69,7 @@ def _python_comments(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the text of errors and helps, as far as the name of what takes them shows it."""
+    """Yields the line and the text of errors and helps, recognised by the name of the function that takes the text."""
     text = path.read_text()
     if path.suffix != ".py":
         for match in C_ERROR.finditer(text):

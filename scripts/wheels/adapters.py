@@ -24,16 +24,16 @@ import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-HOME = "vestige/_torch/"  # in a wheel
+HOME = "vestige/_torch/"  # path in a wheel
 LIBRARIES = ("torch_cpu", "c10")
-ABI = 1  # that of all wheels of torch since 2.7
-SEAL = b"vestige, whole: "  # as build.py has it
+ABI = 1  # the C++ ABI of all wheels of torch since 2.7
+SEAL = b"vestige, whole: "  # the same name as in build.py
 NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (7, 0, 0)}  # of manylinux_2_28
 FLAGS = "-std=c++20 -O2 -DNDEBUG -fPIC -shared -fvisibility=hidden -pthread".split()
 
 
 class CannotError(Exception):
-    """Says what is missing."""
+    """Raises an error that says which part is missing."""
 
 
 def run(*command, **options):
@@ -52,7 +52,7 @@ def cache_folder():
 
 
 def bring_headers(version):
-    """The folder with include/, symbols and version.py of a torch, which is downloaded once."""
+    """Returns the folder with include/, symbols and version.py of a torch, which is downloaded once."""
     final = cache_folder() / f"{version}-{platform.machine()}"
     if final.exists():
         return final
@@ -83,7 +83,7 @@ def commit_of(torch):
     for statement in ast.parse((torch / "version.py").read_text()).body:
         if isinstance(statement, ast.Assign) and statement.targets[0].id == "git_version":
             return statement.value.value
-    raise CannotError("this torch does not say which commit it is of")
+    raise CannotError("this torch does not name its commit")
 
 
 # ---- a library --------------------------------------------------------------------
@@ -101,13 +101,14 @@ def digest_of(wheel):
 
 
 def name_of(version, commit, wheel):
-    """As vestige/torch/build.py looks for it."""
+    """Returns the library's name, for which vestige/torch/build.py looks."""
     return f"operators-{version}-{commit[:12]}-cxx11-{digest_of(wheel)}-{platform.machine()}.so"
 
 
 def compile_for(torch, sources, path):
-    """Links against libraries that have torch's names and nothing in them: what it needs of torch is looked up when
-    it is loaded, and by check()."""
+    """Links against empty libraries with torch's names: torch's symbols are resolved when the adapter is loaded, and
+    are checked by check().
+    """
     work = path.parent
     compiler = shlex.split(os.environ.get("CXX") or "g++")
     for name in LIBRARIES:

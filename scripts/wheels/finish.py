@@ -4,10 +4,11 @@
     python finish.py [--owners FILE] [--adapters FOLDER] WHEEL FOLDER
 
 The wheel goes to FOLDER, whole or not at all. Of the observers of torch's operators that adapters.py built ahead of
-time, those built from the wheel's own sources go into it. What a library is of is asked of the system's package manager, or of
-FILE: a line a library with its name, the package as a purl without "pkg:", and the file with its licence. The list is
-CycloneDX, in dist-info/sboms, as PEP 770 has it. A wheel of more than 3 MB, with a library that no package is known
-for, or without a licence for one, is refused; so is one that lacks the observers it was to have.
+time, those built from the wheel's own sources go into it. The package of each library comes from the system's package
+manager or from FILE, which has a line for each library: its name, the package as a purl without "pkg:", and the file
+with its licence. The list is CycloneDX, in dist-info/sboms, as PEP 770 has it. A wheel of more than 3 MB, with a
+library that no package is known for, or without a licence for one, is refused; so is one that lacks the observers it
+was to have.
 """
 
 import argparse
@@ -40,7 +41,7 @@ class NotKnownError(Exception):
 
 
 def read_owners(path):
-    """{name of a library: (purl, file of its licence)}."""
+    """Returns {name of a library: (purl, file of its licence)}."""
     with open(path, encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines]
     return {name: (f"pkg:{purl}", licence) for name, purl, licence in rows}
@@ -52,7 +53,7 @@ def ask(*command):
 
 
 def owner_by_rpm(path):
-    """(purl, file of its licence) in the containers of manylinux."""
+    """Returns (purl, file of its licence) in the containers of manylinux."""
     form = "%{NAME} %{VERSION}-%{RELEASE} %{ARCH}\n"
     found = ask("rpm", "--query", "--queryformat", form, "--file", path).split()
     if len(found) != 3:
@@ -62,7 +63,7 @@ def owner_by_rpm(path):
 
 
 def owner_by_apk(path):
-    """(purl, None) in the containers of musllinux: Alpine's packages hold no licences."""
+    """Returns (purl, None) in the containers of musllinux: Alpine's packages have no licence files."""
     found = re.search(r" owned by (.+)-(\d[^-]*-r\d+)$", ask("apk", "info", "--who-owns", path))
     return found and (f"pkg:apk/alpine/{found[1]}@{found[2]}", None)
 
@@ -100,9 +101,9 @@ def component(name, purl, data):
 
 
 def sbom(project, version, libraries):
-    """CycloneDX 1.6, the same for the same wheel."""
+    """Returns the SBOM in CycloneDX 1.6; equal wheels give equal SBOMs."""
     own = f"pkg:pypi/{project}@{version}"
-    # Two components of one package are one, which has the hashes of both.
+    # Two components of one package become one, with the hashes of both.
     parts = {}
     for part in (component(*library) for library in libraries):
         known = parts.setdefault(part["bom-ref"], part)
@@ -140,7 +141,7 @@ def record_row(name, data):
 
 
 def added_files(wheel, info, owners):
-    """{name in the wheel: bytes} of what is to be added."""
+    """Returns {name in the wheel: bytes} of the files to add."""
     added, libraries = {}, []
     for name in sorted(wheel.namelist()):
         found = LIBRARY.match(name)
@@ -161,7 +162,7 @@ def added_files(wheel, info, owners):
 
 
 def prebuilt(wheel, folder):
-    """{name in the wheel: bytes} of the observers of torch's operators."""
+    """Returns {name in the wheel: bytes} of the observers of torch's operators."""
     names = sorted(folder.glob(f"operators-*-{digest_of(wheel)}-*.so"))
     if not names:
         raise NotKnownError(f"nothing in {folder} was built from its sources")

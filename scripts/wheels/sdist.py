@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the sdist of what is committed, as pip would, into a folder; run by a Python with the build tools."""
+"""Makes the sdist from the committed files, as pip would, in a folder; run by a Python with the build tools."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Meson looks for nothing but the project's files, but it sets up a build for it.
+# Meson needs nothing except the project's files, but it sets up a build directory for the sdist.
 BUILD = "import sys, mesonpy; mesonpy.build_sdist(sys.argv[1], {'setup-args': ['-Dpython=false', '-Dlibrary=true']})"
 
 
