@@ -316,9 +316,10 @@ void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
     if (!joins && writer->pace_words != 0 &&
         !vst__writer_count_pace(writer, kind, id, &now))
         return;
-    if (!joins && now >= writer->hot.due &&
-        !vst__writer_look(writer, kind, &now))
-        return;
+    if (!joins && now >= writer->hot.due) {
+        vst__writer_look(writer, kind, &now);
+        joins = vst_thread_buffer->epoch != vst_record_epoch();
+    }
     if (writer != NULL)
         writer->joins_at = now;
     ready = writer_with_room(0);

@@ -21,32 +21,50 @@ static bool lines_may_look(const vst__writer *writer, vst_kind kind)
     return kind != VST_ENTER || writer->hot.shortest == 0;
 }
 
-bool vst__writer_look(vst__writer *writer, vst_kind kind, vst_ticks *now)
+/* Copies how the writer's recording finds lines. Returns false if there is no
+ * recording or it has no lines. Takes the lock because the recording of a
+ * free-running thread may end at any time. */
+static bool lines_wanted(const vst__writer *writer, vst_lines *lines,
+                         vst_ticks *interval)
 {
-    const vst_recording *recording = writer->recording;
+    const vst_recording *recording;
+
+    vst__recorder_take();
+    recording = writer->recording;
+    lines->stack = NULL;
+    if (recording != NULL) {
+        *lines = recording->lines;
+        *interval = recording->lines_interval;
+    }
+    vst__recorder_give();
+    return lines->stack != NULL;
+}
+
+void vst__writer_look(vst__writer *writer, vst_kind kind, vst_ticks *now)
+{
+    vst_lines lines;
+    vst_ticks interval;
     uint64_t number;
 
-    if (recording == NULL || recording->lines.stack == NULL) {
+    if (!lines_wanted(writer, &lines, &interval)) {
         lines_set_due(writer, *now, UINT32_MAX);
-        return true;
+        return;
     }
     if (writer->chunk.words == NULL) /* the escape would count as lost */
-        return true;
+        return;
     if (!lines_may_look(writer, kind)) {
         lines_set_due(writer, *now, writer->hot.shortest);
-        return true;
+        return;
     }
-    lines_set_due(writer, *now, recording->lines_interval);
-    number = recording->lines.stack(recording->lines.ctx);
-    if (writer->recording != recording)
-        return false;
-    if (number != 0 && kind == VST_ENTER)
+    lines_set_due(writer, *now, interval);
+    number = lines.stack(lines.ctx);
+    if (number == 0 || writer->hot.epoch != vst_record_epoch())
+        return;
+    if (kind == VST_ENTER)
         number |= VST_LINES_OF_ENTER;
-    if (number != 0)
-        vst__record_behind(VST_ESCAPE_LINES, &number, 1);
+    vst__record_behind(VST_ESCAPE_LINES, &number, 1);
     if (*now < writer->hot.last) /* the escape began another chunk */
         *now = writer->hot.last;
-    return true;
 }
 
 void vst__recording_set_lines(vst_recording *recording, const vst_lines *lines)

@@ -341,8 +341,8 @@ bool vst__writer_count_pace(vst__writer *writer, vst_kind kind, vst_id id,
 /* ---- lines.c; by the owner ----------------------------------------------- */
 
 /* Call before storing a record stamped *now when the writer's record is due;
- * may move *now forward. Returns false if the writer's recording has ended. */
-bool vst__writer_look(vst__writer *writer, vst_kind kind, vst_ticks *now);
+ * may move *now forward. The recording may end meanwhile. */
+void vst__writer_look(vst__writer *writer, vst_kind kind, vst_ticks *now);
 
 /* ---- left_out.c; called with the lock held, while no hook records -------- */
 

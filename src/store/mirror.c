@@ -445,6 +445,11 @@ static int mirror_each(vst__mirror *self, int (*fn)(vst__mirror *, part *),
 
 /* ---- the file header ----------------------------------------------------- */
 
+static bool are_same_bytes(const void *a, const void *b, size_t size)
+{
+    return memcmp(a, b, size) == 0;
+}
+
 static int write_header(vst__mirror *self, bool complete)
 {
     vst_file_header header = self->header;
@@ -454,7 +459,7 @@ static int write_header(vst__mirror *self, bool complete)
         header.state = VST_FILE_RECORDING;
     if (self->note != NULL)
         header.lost += self->note->lost;
-    if (memcmp(&header, &self->written, sizeof header) == 0)
+    if (are_same_bytes(&header, &self->written, sizeof header))
         return 0;
     failed = mirror_write(self, &header, sizeof header, 0);
     if (failed == 0)

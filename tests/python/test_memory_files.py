@@ -253,12 +253,12 @@ def test_a_report_has_what_each_function_allocated(workplace):
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "self mem  all mem  function" in result.stdout
     rows = report_rows(result.stdout)
-    assert rows["inner"] == ("6.00 MiB", "6.00 MiB")
-    assert rows["outer"] == ("2.00 MiB", "8.00 MiB")
+    # A call of a class has a span of its own, which allocates.
+    assert (rows["inner"][1], rows["outer"][1]) == ("6.00 MiB", "8.00 MiB")
     first = workplace.vestige("report", "t.vst", "--sort", "self-memory").stdout.splitlines()[2]
-    assert first.endswith(": inner")
+    assert "6.00 MiB" in first and first.endswith("<built-in type bytearray>")
     first = workplace.vestige("report", "t.vst", "--sort", "calls").stdout.splitlines()[2]
-    assert first.endswith((": inner", ": outer"))
+    assert first.endswith((": inner", ": outer", "<built-in type bytearray>", "<built-in type bytes>"))
 
 
 def test_a_report_without_memory_is_as_before_and_cannot_be_sorted_by_it(workplace):
@@ -274,10 +274,12 @@ def test_a_report_without_memory_is_as_before_and_cannot_be_sorted_by_it(workpla
 def test_the_bytes_of_a_function_are_those_of_its_allocations(path):
     totals = Trace(str(path)).totals(all_windows=True, memory=True)
     named = {name.rpartition(": ")[2]: numbers for name, *numbers in totals}
-    calls, _, _, own, total, count = named["allocate"]
-    assert (calls, own) == (1, total)
-    assert 2000 <= count < 2010  # repeat() allocates one, too
-    assert 2000 * (600 + EMPTY) <= own < 2000 * (600 + EMPTY) + 1000
+    calls, _, _, _, total, _ = named["allocate"]
+    assert calls == 1
+    assert 2000 * (600 + EMPTY) <= total < 2000 * (600 + EMPTY) + 1000
+    # A call of a class has a span of its own, which allocates.
+    calls, _, _, own, _, count = named["<built-in type bytes>"]
+    assert (calls, own, count) == (2000, 2000 * (600 + EMPTY), 2000)
 
 
 def test_events_of_memory_may_be_left_out_of_an_export(workplace, path):

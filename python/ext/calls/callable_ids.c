@@ -223,10 +223,10 @@ static void split_method(callable_name *n)
     char *dot = strrchr(n->name, '.');
     char class[NAME_MAX_BYTES];
 
-    if (dot == NULL)
+    if (dot == NULL ||
+        snprintf(class, sizeof class, "%s%s%.*s", n->where,
+                 n->where[0] ? "." : "", (int)(dot - n->name), n->name) < 0)
         return;
-    snprintf(class, sizeof class, "%s%s%.*s", n->where, n->where[0] ? "." : "",
-             (int)(dot - n->name), n->name);
     snprintf(n->where, sizeof n->where, "%s", class);
     memmove(n->name, dot + 1, strlen(dot + 1) + 1);
     n->kind = VPY_METHOD_OF_OBJECT;

@@ -100,12 +100,12 @@ static const char *const memory_total_fields[] = {
     "self_bytes", "total_bytes", "allocations", NULL};
 static const char *const moment_fields[] = {"start_ns", "end_ns", NULL};
 static const vpy_record plain_total = {"vestige._core.Total", total_fields,
-                                       &vpy_reading.trace_replays.total};
+                                       &vpy_reading.trace_replays.total, 0};
 static const vpy_record memory_total = {
     "vestige._core.MemoryTotal", memory_total_fields,
-    &vpy_reading.trace_replays.memory_total};
+    &vpy_reading.trace_replays.memory_total, 0};
 static const vpy_record moment_record = {"vestige._core.Moment", moment_fields,
-                                         &vpy_reading.trace_replays.moment};
+                                         &vpy_reading.trace_replays.moment, 0};
 
 int vpy_trace_replays_init(PyObject *module)
 {
