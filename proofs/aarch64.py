@@ -1,7 +1,8 @@
-"""Runs the tests in Python on an emulated aarch64, and writes down what came out of them and of those in C.
+"""Runs the Python tests on an emulated aarch64, and writes the results of these and of the C tests.
 
-scripts/check_aarch64.sh builds what it needs and starts it; `make check NAME=aarch64` does both. With --again, only the files
-that are named run again (`make check NAME=aarch64 ARGS='--again stack_room'`), and the rest of the page is of the last run.
+scripts/check_aarch64.sh builds what it needs and starts it; `make check NAME=aarch64` does both. With --again, only the
+named files run again (`make check NAME=aarch64 ARGS='--again stack_room'`); the rest of the page keeps the results of
+the last run.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from builds import TOP, run_tests
 RESULTS = TOP / "proofs" / "results" / "aarch64.md"
 LOG = TOP / "build" / "aarch64" / "python"
 
-# What depends on the processor, its order of memory, its registers or its instructions: hooks, thunks, stacks of C,
-# allocators, native frames, threads, processes that fork or end, files that are written meanwhile. What reads traces is
-# tested in C.
+# Tests that depend on the processor: its memory order, its registers or its instructions. These are tests of hooks,
+# thunks, C stacks, allocators, native frames, threads, processes that fork or end, and files that are read while they
+# are written. The C tests cover reading traces.
 FILES = """
 annotations children engines gc inside memory_hooks memory_stacks stack_room threads traceback tree_exceptions
 tree_functions tree_generators tree_native turbo_frames turbo_natives
@@ -106,7 +107,7 @@ def ask(*command: str | Path) -> str:
 
 
 def run_here(python: Path, env: dict[str, str], again: list[str]) -> tuple[list[ElementTree.Element], list[str]]:
-    """What became of each test, and which failed."""
+    """Returns the counts of outcomes, and the failed tests."""
     before = cases_of(sorted(LOG.parent.glob(f"{LOG.name}.*.xml"))) if again else []
     log = LOG.with_name("python-again") if again else LOG
     _, _, failed = run_tests(python, env, again or FILES, log)

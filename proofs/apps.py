@@ -30,9 +30,9 @@ from ways import HERE, KEPT, ROOT, TIMED_OUT, Python
 
 PROGRAMS = HERE / "apps"
 REQUIREMENTS = HERE / "apps-requirements.txt"
-CACHE = KEPT / "apps-cache"  # has what records torch's operators, which is built once
+CACHE = KEPT / "apps-cache"  # has the recorder of torch's operators, which is built once
 TIMEOUT_S = 900.0
-# What is different in every run of any program: durations, times of day, addresses, numbers of processes, a client's ports.
+# Text that differs in every run of any program: durations, times of day, addresses, process ids, a client's ports.
 UNSTEADY = [
     (r"\b\d+(\.\d+)?\s?(s|ms|seconds?)\b", "<time>"),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d([.,]\d+)?( ?[+-]\d\d:?\d\d)?", "<date>"),
@@ -47,12 +47,12 @@ UNSTEADY = [
 
 @dataclass
 class Run:
-    """How an application behaved: what is compared, what it cost, and what became of its trace."""
+    """How an application behaved: its compared output, its CPU time, and the state of its trace."""
 
     end: str = ""
     stdout: str = ""
     stderr: str = ""
-    answers: str = ""  # what a server's client saw
+    answers: str = ""  # the output of a server's client
     cpu_s: float = 0.0
     trace: str = ""
     faults: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Run:
 
 
 class Place:
-    """The folder an application runs in: the same path each time, with nothing in it but the programs."""
+    """Returns the folder in which an application runs: always the same path, with only the programs in it."""
 
     def __init__(self, python: Python) -> None:
         self.python = python
@@ -106,7 +106,7 @@ class Place:
             with started([self.python.path, *words], where, variables, out, err) as process:
                 if client:
                     run.answers = ask([self.python.path, *client], where, variables)
-                    time.sleep(0.5)  # what the server does after its last answer
+                    time.sleep(0.5)  # the server's output after its last answer
                     stop = os.killpg if app.as_terminal else os.kill
                     stop(process.pid, app.signal)
                 run.end, run.cpu_s = wait(process.pid)
@@ -114,7 +114,7 @@ class Place:
         return run
 
     def _look_at(self, trace: Path, run: Run) -> None:
-        """Whether the traces can be read and lost nothing, and how much they hold."""
+        """Returns whether the traces can be read and lost no records, and how much they hold."""
         command = [self.python.path, "-m", "vestige", "info", "--json", str(trace)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
@@ -132,7 +132,7 @@ class Place:
 
 
 def wait(pid: int) -> tuple[str, float]:
-    """How the process ended, and the CPU time that it and the children it waited for took."""
+    """Returns how the process ended, and the CPU time of it and of the children that it waited for."""
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         found, status, usage = os.wait4(pid, os.WNOHANG)
@@ -154,7 +154,7 @@ def free_port() -> int:
 
 
 def steady(text: str, app: App, port: int) -> str:
-    """The text without what is different in every run."""
+    """Returns the text without the parts that differ in every run."""
     text = re.sub(rf"\b{port}\b", "<port>", text)
     for pattern, instead in [*app.unsteady, *UNSTEADY]:
         text = re.sub(pattern, instead, text, flags=re.MULTILINE)
@@ -163,7 +163,7 @@ def steady(text: str, app: App, port: int) -> str:
 
 
 def unpack(python: Python, package: str, folder: Path) -> None:
-    """The sources of an installed package, tests included; downloaded once."""
+    """Returns the sources of an installed package, including tests; downloads them once."""
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
     version = subprocess.run([python.path, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     kept = KEPT / "sources" / f"{package}-{version}"
@@ -185,7 +185,7 @@ def copy_stdlib(python: Python, package: str, folder: Path) -> None:
 
 
 def environment(version: str) -> Python:
-    """Where the applications are: made if it is not there, or if others are asked for by now."""
+    """Returns the folder of the applications. Makes it if it does not exist, or if the list of packages has changed."""
     folder = KEPT / f"apps-{version}"
     done = folder / "requirements"
     base = ROOT / ".venv" / version
@@ -196,7 +196,7 @@ def environment(version: str) -> Python:
         pip = [folder / "bin" / "pip", "install", "-qq", "--disable-pip-version-check"]
         subprocess.run([*pip, "-r", REQUIREMENTS], check=True, stderr=subprocess.DEVNULL)
         done.write_text(REQUIREMENTS.read_text())
-    # The package alone: what else is installed beside it are the tests' own tools.
+    # Only the package: the other files installed with it are the tests' own tools.
     installed = folder / place
     for name in ("vestige", *[path.name for path in (base / place).glob("vestige-*.dist-info")]):
         link = installed / name
@@ -217,7 +217,7 @@ def versions(python: Python) -> str:
 
 @dataclass
 class Result:
-    """Both ways of an application, compared."""
+    """Runs an application bare and recorded, and compares."""
 
     app: App
     bare: list[Run]
@@ -225,7 +225,7 @@ class Result:
 
     @property
     def differences(self) -> list[str]:
-        """Lines that no bare run printed, or that every bare run did and a recorded one did not."""
+        """Returns lines that no bare run printed, and lines that every bare run printed but a recorded run did not."""
         told = []
         for run in self.recorded:
             if not any(run.behaviour == bare.behaviour for bare in self.bare):
@@ -248,7 +248,7 @@ class Result:
 
 
 def prove(place: Place, app: App) -> Result:
-    """Bare and recorded runs take turns, so that both meet the same machine."""
+    """Bare and recorded runs alternate, so that both meet the same load."""
     result = Result(app, [], [])
     for _ in range(app.rounds):
         result.bare.append(place.run(app, recorded=False))
@@ -287,7 +287,7 @@ def keep(version: str, result: Result) -> None:
 
 
 def write(path: Path, python: Python) -> None:
-    """A page of what is kept, in the order of the list."""
+    """Writes a page of the stored results, in the order of the list."""
     files = [KEPT / f"apps-{python.version}-results" / f"{app.name}.json" for app in APPS]
     results = [json.loads(file.read_text()) | {"name": file.stem} for file in files if file.exists()]
     differing = [result for result in results if result["differences"]]
@@ -302,9 +302,9 @@ def write(path: Path, python: Python) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Real applications, bare and recorded.")
     parser.add_argument("--python", default="3.11", metavar="3.12", help="the version to run them with (default: 3.11)")
-    parser.add_argument("--apps", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument("--rounds", type=int, metavar="N", help="of each way (default: 3)")
-    parser.add_argument("--show", action="store_true", help="show what each printed bare")
+    parser.add_argument("--apps", nargs="+", metavar="NAME", help="only these applications")
+    parser.add_argument("--rounds", type=int, metavar="N", help="runs in each way (default: 3)")
+    parser.add_argument("--show", action="store_true", help="show each bare output")
     options = parser.parse_args()
     unknown = set(options.apps or ()) - {app.name for app in APPS}
     if unknown:

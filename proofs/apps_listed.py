@@ -10,26 +10,27 @@ Pattern = tuple[str, str]
 
 @dataclass
 class App:
-    """One application. `words` stand after `python`, or after `vestige run`; {bin} and {port} are filled in."""
+    """An application. `words` follow `python`, or `vestige run`; {bin} and {port} are replaced."""
 
     name: str
     words: list[str]
-    client: list[str] = field(default_factory=list)  # of a server, which gets `signal` when the client has ended
+    # the client of a server; the server gets `signal` when the client has ended
+    client: list[str] = field(default_factory=list)
     signal: int = signal.SIGTERM
-    as_terminal: bool = False  # the signal goes to all its processes, as Ctrl-C does
-    folder: str = "."  # where it runs, in a copy of apps/
-    sources: list[str] = field(default_factory=list)  # packages whose sources it needs
+    as_terminal: bool = False  # send the signal to all its processes, like Ctrl-C
+    folder: str = "."  # working folder, in a copy of apps/
+    sources: list[str] = field(default_factory=list)  # packages whose sources the application needs
     stdlib: str = ""  # a package of the standard library, copied to code/
     variables: dict[str, str] = field(default_factory=dict)
-    any_order: bool = False  # of the lines it prints, since threads or processes print them
-    unsteady: list[Pattern] = field(default_factory=list)  # what it prints differently each time, and what for it
+    any_order: bool = False  # sort the printed lines, because threads or processes print them
+    unsteady: list[Pattern] = field(default_factory=list)  # patterns of text that differs each time, and replacements
     ignored: list[str] = field(default_factory=list)  # lines that only some runs print
-    rounds: int = 3  # of each way; the least CPU time counts
+    rounds: int = 3  # runs in each way; the least CPU time counts
 
 
 def pytest(package: str, how: str, *options: str) -> App:
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options]
-    # Which of xdist's workers takes a test is chance: so is the order of dots, not their sum.
+    # Chance decides which of xdist's workers runs a test, and so the order of dots, but not their number.
     ignored = [r"^[.sx]+ +\[ *\d+%\]$"] if how == "-xdist" else []
     return App(f"pytest-{package}{how}", words, folder=package, sources=[package], ignored=ignored)
 
@@ -43,7 +44,7 @@ def server(name: str, words: list[str], pages: list[str], **others: object) -> A
 
 def reloading(name: str, words: list[str]) -> App:
     app = server(name, words, ["/", "--reload", "plain_server.py"], signal=signal.SIGINT, as_terminal=True)
-    app.ignored = ["KeyboardInterrupt|Traceback|^  "]  # where Ctrl-C finds the server
+    app.ignored = ["KeyboardInterrupt|Traceback|^  "]  # the processes that Ctrl-C reaches
     return app
 
 
@@ -74,7 +75,7 @@ APPS = [
         [*PAGES, "--reload", "site_wsgi.py"],
         signal=signal.SIGINT,
         as_terminal=True,
-        ignored=[r"GET /word", "Inotify queue overflowed"],  # it watches files that others use, too
+        ignored=[r"GET /word", "Inotify queue overflowed"],  # the program watches files that others use, too
         unsteady=[(r"PIN: [\d-]+", "PIN: <pin>")],
     ),
     server("gunicorn-sync", GUNICORN, PAGES, unsteady=ITS_PID),

@@ -1,10 +1,11 @@
-"""Attaches to a web server and detaches from it, over and over, while clients ask it.
+"""Attaches to a web server and detaches from it, over and over, while clients send requests.
 
     python proofs/attach.py --times 2000 --results proofs/results/attach.md
 
-The Python that runs this is the one that is attached to: by sys.remote_exec from 3.14 on, before by gdb. After each
-recording the server must have no hook of vestige's left, its trace must be whole, and it has as many threads and
-descriptors as before. Every answer must be right. What the process grew by is counted from the end of the first tenth.
+The server runs in the Python that runs this file. From 3.14 on, vestige attaches by sys.remote_exec, before by gdb.
+After each recording, the server must have no hook of vestige's, its trace must be whole, and it must have as many
+threads and descriptors as before. Every answer must be right. The growth of the process is measured from the end of the
+first tenth.
 """
 
 import argparse
@@ -47,7 +48,7 @@ With the JIT on, CPython itself grows. The same server without vestige, on 3.15.
 
 
 class Client(threading.Thread):
-    """Asks the server and compares."""
+    """Sends requests to the server and compares the answers."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -79,7 +80,7 @@ def rss_kib(pid):
 
 
 def attach(pid, trace, words):
-    """Records for a moment. Returns for how many seconds the process stood still."""
+    """Records for a moment. Returns how many seconds the process stood still."""
     said = []
     saved, command._say = command._say, said.append
     try:
@@ -91,7 +92,7 @@ def attach(pid, trace, words):
 
 
 def settled(pid, kind, at_most):
-    """Threads or descriptors, once those of requests are gone."""
+    """Returns the number of threads or descriptors, once those of requests are gone."""
     for _ in range(200):
         count = len(os.listdir(f"/proc/{pid}/{kind}"))
         if count <= at_most:
@@ -135,7 +136,7 @@ def watch(pid, port, trace, times, words, clients):
         client.over = True
     for client in clients:
         client.join()
-    # A server between requests: its main thread, its socket and its selector, and the standard streams.
+    # Between requests, a server has its main thread, its socket, its selector and the standard streams.
     counts = settled(pid, "task", 1), settled(pid, "fd", 5)
     if counts[0] > 1 or counts[1] > 5:
         trouble.append(f"{counts[0]} threads and {counts[1]} descriptors are left")
@@ -175,7 +176,7 @@ def line_of(found, way):
 
 
 def put_line(path, head, line, keys):
-    """Instead of the line that has the same first cells, as many as `keys`."""
+    """Replaces the line whose first `keys` cells are equal."""
     lines = path.read_text().removeprefix(head).splitlines() if path.exists() else []
     key = line.split(" | ")[:keys]
     kept = [one for one in lines if one.startswith("| ") and one.split(" | ")[:keys] != key]

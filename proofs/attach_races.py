@@ -1,11 +1,11 @@
-"""Attaches to programs at moments when that is difficult, while the command or gdb is killed at random moments.
+"""Attaches to programs at difficult moments, while the command or gdb is killed at random moments.
 
     python proofs/attach_races.py --times 200 --results proofs/results/attach-races.md
 
-The Python that runs this is the one that is attached to: by gdb up to 3.13, by sys.remote_exec from 3.14 on, or with
---listen through a socket at which the program listens. Each program (proofs/attach_races_targets.py) must end as it does
-alone: with its output, its messages and its exit code. One that still runs is attached to once more at the end, with
-nothing killed, which must work.
+The programs run in the Python that runs this file. Up to 3.13, vestige attaches by gdb, from 3.14 on by
+sys.remote_exec, and with --listen through a socket. Each program (proofs/attach_races_targets.py) must end as it does
+alone: with its output, its messages and its exit code. At the end, a program that still runs is attached to once more,
+with nothing killed; this must work.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from attach import put_line
 from attach_races_targets import ENDING, UNTIL_TOLD
 
 KINDS = (*UNTIL_TOLD, *ENDING)
-LOOPS = 3  # attachments one after the other to a program that goes on
-END_S = 120.0  # for everything: the machine may be busy
-# The interpreter itself says so where it has no room for the script of sys.remote_exec: docs/guides/attach.md.
+LOOPS = 3  # attachments one after the other to a program that continues
+END_S = 120.0  # limit for every step: the machine may be busy
+# The interpreter's own message if it has no room for the script of sys.remote_exec: docs/guides/attach.md.
 SAID = "Error executing debugger script"
 HEAD = """# Attaching at difficult moments
 
@@ -48,16 +48,16 @@ thread has no room for one more frame, which the column before the last counts.
 
 
 class Found:
-    """What came out."""
+    """The results."""
 
     def __init__(self):
         self.counts = collections.Counter()
         self.trouble = []
-        self.lines = collections.Counter()  # why it was refused, numbers left out
+        self.lines = collections.Counter()  # the reason for a refusal, without numbers
 
 
 class Program:
-    """One of the programs."""
+    """A running program."""
 
     def __init__(self, kind, folder, listens, delay_s):
         self.kind = kind
@@ -65,14 +65,15 @@ class Program:
         environment = {**os.environ, **({"LISTEN_AT": self.socket} if listens else {})}
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         words = [sys.executable, "-W", "ignore", str(HERE / "attach_races_targets.py"), kind]
-        if kind == "start":  # becomes Python when the command has looked, is about to, or has gdb stop the process
+        # becomes Python after the command has looked, while it is about to look, or while gdb stops the process
+        if kind == "start":
             words = ["/bin/sh", "-c", 'sleep "$0"; exec "$@"', f"{delay_s:.3f}", *words]
             delay_s = 0.0
         self.process = subprocess.Popen(words, cwd=folder, env=environment, text=True, **pipes)
         time.sleep(delay_s)
 
     def end(self):
-        """How it ended: exit code, output, messages."""
+        """Returns how the program ended: exit code, output, messages."""
         try:
             stdout, stderr = self.process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
@@ -99,7 +100,7 @@ class Program:
 
 
 def child_named(pid, name):
-    """A child of a process; None if there is none of this name now."""
+    """Returns a child of a process by name; None if there is none now."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return next((int(one) for one in children if Path(f"/proc/{one}/comm").read_text().strip() == name), None)
@@ -108,7 +109,7 @@ def child_named(pid, name):
 
 
 def kill_gdb(command, delay_s):
-    """Some time after it was started. Returns whether there was one."""
+    """Kills the command's gdb some time after its start. Returns whether there was a gdb."""
     while command.poll() is None:
         gdb = child_named(command.pid, "gdb")
         if gdb is not None:
@@ -123,7 +124,7 @@ def kill_gdb(command, delay_s):
 
 
 def attach_once(program, folder, chance, found, way):
-    """Returns whether gdb was killed."""
+    """Attaches, and may kill the command or its gdb meanwhile. Returns whether gdb was killed."""
     found.counts["attached"] += 1
     words = ("--for", f"{chance.randint(1, 50)}ms", "--wait", "3s")
     command = program.attach(folder, *words)
@@ -156,7 +157,9 @@ def attach_once(program, folder, chance, found, way):
 
 
 def attach_later(program, folder):
-    """Why that did not work; "" if it did. The recording of a command that was killed may still be ending, or its gdb."""
+    """Attaches undisturbed; returns why this failed, "" if it worked. The recording of a killed command may still be
+    ending, or its gdb may still run.
+    """
     until = time.monotonic() + END_S
     while True:
         command = program.attach(folder, "--for", "5ms", "--wait", f"{END_S}s")

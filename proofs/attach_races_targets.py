@@ -1,7 +1,7 @@
-"""Programs that proofs/attach_races.py attaches to, at moments when that is difficult: `attach_races_targets.py KIND`.
+"""Programs that proofs/attach_races.py attaches to, at difficult moments: `attach_races_targets.py KIND`.
 
-Those in UNTIL_TOLD go on until their standard input ends; the others end by themselves. What they print does not
-depend on how long that was.
+The programs in UNTIL_TOLD run until their standard input ends; the others end by themselves. Their output does not
+depend on how long they ran.
 """
 
 import os
@@ -14,7 +14,7 @@ import time
 
 UNTIL_TOLD = ("fork", "gil", "recursion", "threads", "signals")
 ENDING = ("start", "end", "exec")
-ROUNDS = 30  # of a program that becomes itself again
+ROUNDS = 30  # how often a program replaces itself with exec
 
 
 def told():
@@ -30,12 +30,12 @@ def leaf(number):
 
 
 def start():
-    """Is attached to from its first instruction on."""
+    """Can be attached to from its first instruction on."""
     return [work(200) for _ in range(60000)][-1]
 
 
 def end():
-    """Ends by another way than returning, while a thread still computes."""
+    """Ends in other ways than by returning, while a thread still computes."""
     threading.Thread(target=lambda: [work(100) for _ in range(10**9)], daemon=True).start()
     time.sleep(0.7)
     print("end", flush=True)
@@ -61,7 +61,7 @@ def exec_():
 
 
 def gil():
-    """One instruction of Python that takes 20 ms and more, of which every second does not let others run."""
+    """Runs an instruction of Python that takes 20 ms or more; every second one does not let other threads run."""
     while not told():
         re.match(r"(a+)+$", "a" * 19 + "b")
         work(10)
@@ -104,7 +104,7 @@ def threads():
 
 
 def signals():
-    """An alarm every millisecond, and SIGUSR1 from a child as fast as the child can send."""
+    """Gets an alarm every millisecond, and SIGUSR1 as fast as a child can send it."""
     count = [0]
 
     def handle(*_):

@@ -18,7 +18,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 BUDGETS = (0.02, 0.05, 0.10)
 FLOOR = 0.001  # the least budget: nearly everything is left out
 RATES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-POINT = 0.01  # what the overhead may exceed the budget by
+POINT = 0.01  # the overhead may exceed the budget by this much
 PIECE = 0.0015  # CPU time of a piece of work
 ALL_CPUS = os.sched_getaffinity(0)
 
@@ -37,7 +37,7 @@ def spin(turns):
 
 
 def calls(count, between):
-    """Calls with so many turns of a loop between them."""
+    """Calls with this many loop iterations between them."""
     x = 0
     if not between:
         for _ in range(count):
@@ -50,13 +50,13 @@ def calls(count, between):
 
 
 def burst():
-    """Ten million calls a second for some milliseconds, then none."""
+    """Makes ten million calls a second for some milliseconds, then none."""
     calls(40_000, 0)
     spin(60_000)
 
 
 def turns_between(per_second):
-    """How many turns of spin() make so many calls a second; two calls a turn."""
+    """Returns how many iterations of spin() make this many calls a second, at two calls per iteration."""
     times = []
     for _ in range(9):
         begin = time.process_time()
@@ -66,8 +66,9 @@ def turns_between(per_second):
 
 
 def pieces():
-    """By name: how many calls, and turns between them, make a piece of work of some milliseconds. All processes get the
-    same numbers."""
+    """Returns, by name, how many calls, and iterations between them, make a piece of work of some milliseconds. All
+    processes use equal numbers.
+    """
     found = {}
     for rate in RATES:
         found[f"{rate:.0e} calls a second".replace("e+0", "e")] = (max(1, int(rate * PIECE / 2)), turns_between(rate))
@@ -99,7 +100,7 @@ def tree(seconds):
 
 
 class Process:
-    """A fork of this process that does pieces of work, and says how much CPU time it has used so far. share 0: bare."""
+    """A fork of this process that does pieces of work, and reports its CPU time so far. share 0: bare."""
 
     def __init__(self, piece, share, engine):
         self.asks, self.times = os.pipe(), os.pipe()
@@ -143,13 +144,14 @@ class Process:
 
 
 def overhead(engine, piece, shares, seconds):
-    """By share: overhead over bare processes; by "bare": how far two of those are apart. Every second process is a bare
-    one: what disturbs this machine for longer than some milliseconds disturbs all."""
+    """Returns, by share, the overhead over bare processes; by "bare", the difference of two bare processes. Every
+    second process is bare, so that disturbances longer than some milliseconds affect all.
+    """
     order = []
     for number, share in enumerate(shares):
         order += [Process(piece, 0, engine)] if number < 2 else []
         order += [Process(piece, share, engine)]
-    for process in order:  # the first piece pays for learning what calls cost
+    for process in order:  # in the first piece, vestige learns the cost of calls
         process.turn()
     begin = order[0].used[0]
     while order[0].used[-1] - begin < seconds:
@@ -162,8 +164,8 @@ def overhead(engine, piece, shares, seconds):
 
 
 def overheads(engine, seconds, rounds):
-    """By program, of every round."""
-    burst(), calls(100_000, 10)  # what is warm now is warm in every fork
+    """Returns the results of every round by program."""
+    burst(), calls(100_000, 10)  # warm up here, so that every fork is warm
     found = {}
     for name, piece in pieces().items():
         found[name] = []
@@ -186,7 +188,7 @@ def totals(path):
 
 
 def estimates(engine, seconds):
-    """By function: its share of the whole, recorded in full and estimated at 5 %."""
+    """Returns each function's share of the whole, recorded in full and estimated at 5 %."""
     import vestige
 
     folder = tempfile.mkdtemp()
@@ -209,8 +211,9 @@ def estimates(engine, seconds):
 
 
 def followed(engine, share, bursts):
-    """Milliseconds from the first call of each burst to the moment from which on it is left out; null: it was left out
-    from the begin."""
+    """Returns the milliseconds from the first call of each burst until the function is left out; null: it was left out
+    from the beginning.
+    """
     import vestige
 
     folder = tempfile.mkdtemp()

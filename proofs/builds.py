@@ -1,11 +1,11 @@
-"""Runs the tests of the extension on builds of CPython that differ in how they were made, and writes down what came out.
+"""Runs the tests of the extension on builds of CPython that differ in how they were made, and writes the results.
 
     python proofs/builds.py 3.13-dbg 3.14      # environments that `make develop PY=...` made
     python proofs/builds.py 3.11-static 3.14-shared    # libpython in the program, or apart from it
     python proofs/builds.py 3.13+dev 3.13+malloc       # under -X dev, and with PYTHONMALLOC=debug
 
-A debug build checks what an ordinary one takes for granted: that no error is set when the interpreter is called, that
-objects are whole, and that references are given back (tests/python/test_reference_counts.py).
+A debug build checks conditions that an ordinary build assumes: that no error is set when the interpreter is called,
+that objects are whole, and that references are given back (tests/python/test_reference_counts.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 RESULTS = TOP / "proofs" / "results" / "builds.md"
 
-# What differs with the inside of the interpreter. Debug builds run all tests there are, the slow ones too.
+# Tests that depend on the interpreter's internals. Debug builds run all tests, including slow ones.
 HOOKS = """
 embedded engines forked gc greenlets inside memory_api memory_hooks memory_stacks min_duration other_builds stack_room
 threads traceback traceback_native tree_* turbo_*
@@ -29,7 +29,7 @@ threads traceback traceback_native tree_* turbo_*
 ALL = ["*"]
 AT_ONCE = 2
 
-# How the interpreter may be told to check what it does, by what follows the + of a name.
+# Options that make the interpreter check itself, by the name behind the +.
 CHECKS = {
     "": ("", {}),
     "dev": ("`-X dev`", {"PYTHONDEVMODE": "1"}),
@@ -87,7 +87,9 @@ def learn_facts(python: Path, env: dict[str, str]) -> dict[str, object]:
 
 
 def run_tests(python: Path, env: dict[str, str], names: list[str], log: Path) -> tuple[int, int, list[str]]:
-    """How many passed and were skipped, and which failed. Each of some processes has its part of the files."""
+    """Returns how many tests passed and were skipped, and which failed. Each of several processes runs a part of the
+    files.
+    """
     files = sorted({path for name in names for path in (TOP / "tests" / "python").glob(f"test_{name}.py")})
     files.sort(key=lambda path: path.stat().st_size)
     command = [python, "-m", "pytest", "-q", "-rfEs", "-m", "not sql"]
@@ -113,7 +115,7 @@ def sum_up(reports: list[Path]) -> tuple[int, int, list[str]]:
 
 
 def put_line(line: str) -> None:
-    """In the file there is one line for each Python, build, checks and engine."""
+    """The file has one line for each Python, build, set of checks and engine."""
     old = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     lines = {key_of(text): text for text in old if text.startswith("| 3.")}
     lines[key_of(line)] = line
@@ -126,7 +128,7 @@ def key_of(line: str) -> tuple[object, ...]:
 
 
 def try_build(name: str, engine: str) -> bool:
-    """Whether all tests passed on one build with one engine, which is "" for the only one that records there."""
+    """Returns whether all tests passed on one build with one engine; "": the only engine there."""
     environment, _, checks = name.partition("+")
     python = TOP / ".venv" / environment / "bin" / "python"
     under, settings = CHECKS[checks]
@@ -158,7 +160,7 @@ def main() -> int:
 
 
 def engines_on(name: str) -> tuple[str, ...]:
-    """The engines to try: one alone where there is but one, or where it matters less which records."""
+    """Returns the engines to test: only one if there is only one, or if the engine hardly matters."""
     if name.endswith("-dbg"):
         return ("",)
     return ("turbo",) if "+" in name else ("turbo", "safe")

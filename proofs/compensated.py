@@ -56,7 +56,7 @@ def sqlglot():
 
 
 def tomli_loads():
-    """The standard library's tomllib, which is tomli's code: tomli itself comes compiled to C. A tenth of the data."""
+    """The standard library's tomllib, which is tomli's code; tomli itself is compiled to C. Parses a tenth of the data."""
     import tomllib
 
     folder = os.path.dirname(programs.load("nbody").__file__)
@@ -101,12 +101,13 @@ def sum_of(trace, compensated):
     return sum(trace.tables(["functions"])["functions"]["self_ns"])
 
 
-RUNS = 4  # in a recording
+RUNS = 4  # runs in a recording
 
 
 def recorded(run, engine, least):
-    """The least CPU time of the recorded runs, and what the trace says was ours of a run. Where the time is not less
-    than `least`, the trace is not read."""
+    """Returns the least CPU time of the recorded runs, and the recorder's share of a run according to the trace. If the
+    time is not less than `least`, the trace is not read.
+    """
     from vestige import profile
     from vestige.recording import costs
 
@@ -122,7 +123,7 @@ def recorded(run, engine, least):
 
 
 def run_total(name, engine, rounds):
-    """Of a recorded run, the compensated time is that of the round whose recorded run took least."""
+    """The compensated time is taken from the round whose recorded run took least."""
     run = all_programs()[name]()
     run()
     bare, best = 1 << 62, (1 << 62, 0)
@@ -139,7 +140,9 @@ def run_total(name, engine, rounds):
 
 
 def run_peer(name, peer, rounds):
-    """CPU time of a program under another profiler: what it would show, as none of them compensates."""
+    """Returns the CPU time of a program under another profiler, which is the time that this profiler shows: none of
+    them compensates.
+    """
     import peers
 
     run = all_programs()[name]()
@@ -212,7 +215,7 @@ optparse.OptionParser(add_help_option=False)
 
 
 def stub_of(function):
-    """A function that takes the same arguments and does nothing."""
+    """Returns a function that takes the same arguments and does nothing."""
     taken = inspect.signature(function).parameters.values()
     empty = inspect.Parameter.empty
     plain = [each.replace(annotation=empty, default=empty if each.default is empty else None) for each in taken]
@@ -221,7 +224,7 @@ def stub_of(function):
 
 
 def parts():
-    """Name and code of a function, a run of many calls of it, and one of many calls of its stub, for each line."""
+    """Yields name and code of a function, a run of many calls, and a run of as many calls of its stub, for each line."""
     for line in filter(None, PARTS.splitlines()):
         called = line.partition("(")[0]
         module = called.rpartition(".")[0]
@@ -240,7 +243,7 @@ def parts():
         yield called, bound.__code__, run["run"], stub["run"]
 
 
-# Each call is timed by itself, and the median counts: a few are interrupted, or pay for a garbage collection.
+# Each call is timed separately, and the median counts, because some calls are interrupted or run a garbage collection.
 RUN = """
 def run(n):
     taken = []
@@ -253,7 +256,7 @@ def run(n):
 
 
 def time_part(run):
-    """How often it is called in about a millisecond."""
+    """Returns how often the function can be called in about a millisecond."""
     begin = time.thread_time_ns()
     run(10)
     return max(25, min(2000, 10_000_000 // max(1, time.thread_time_ns() - begin)))
@@ -264,7 +267,7 @@ def nothing():
 
 
 def plain_call_ns():
-    """What a call of a function that does nothing takes."""
+    """Returns the time of a call of a function that does nothing."""
     best = 1 << 62
     for _ in range(20):
         begin = time.thread_time_ns()
@@ -278,7 +281,7 @@ def plain_call_ns():
 
 
 def rows_of(trace, code):
-    """What the report has of a function."""
+    """Returns a function's row in the report."""
     known = trace.functions()
     name, line = code.co_name, code.co_firstlineno
     rows = trace.tables(["functions"], spread=True)["functions"]
@@ -294,7 +297,7 @@ def run_functions(engine, rounds):
     from vestige import profile
     from vestige.recording import costs
 
-    # A median has nothing of what fresh pieces of the file take now and then.
+    # A median is not affected by fresh pieces of the file, which take time now and then.
     costs.add_storage = lambda model, _: model
     chosen = [(*part, time_part(part[2])) for part in parts()]
     plain_ns = plain_call_ns()
@@ -329,7 +332,7 @@ def kept(part):
 
 
 def keep(part, rows):
-    """Adds them to what is known."""
+    """Adds results to the stored ones."""
     os.makedirs(KEPT, exist_ok=True)
     known = {}
     if os.path.exists(kept(part)):

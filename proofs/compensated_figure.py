@@ -1,9 +1,9 @@
-"""Draws what proofs/compensated.py measured beside other profilers: docs/how/compensated.svg."""
+"""Draws the results of proofs/compensated.py and of other profilers: docs/how/compensated.svg."""
 
 from html import escape
 
 ROW, BAR, LEFT, WIDTH, TOP = 62, 11, 110, 640, 58
-MOST = 4.5  # times the bare run, at the right edge
+MOST = 4.5  # multiples of the bare run, at the right edge
 SERIES = (  # name, colour
     ("compensated", "#2a7f62"),
     ("vestige", "#8cc5b0"),
@@ -21,7 +21,7 @@ def at(times):
 
 
 def draw(rows, version):
-    """rows: the program, then times the bare run, in the order of SERIES; None where it was not measured."""
+    """rows: the program, then multiples of the bare run, in the order of SERIES; None: not measured."""
     height = TOP + ROW * len(rows) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif">',

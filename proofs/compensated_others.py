@@ -1,5 +1,6 @@
-"""Twenty programs of which compensated.py learns how much programs differ: of pyperformance and of the standard library's
-modules. None of them is among the twelve that are compared with the aim."""
+"""Twenty programs from which compensated.py estimates how much programs differ: from pyperformance, and with modules of
+the standard library. None of them is among the twelve that are compared with the aim.
+"""
 
 import asyncio
 import io
@@ -179,7 +180,7 @@ def queues():
 
 
 def tasks():
-    """Tasks that end at once."""
+    """Tasks that end immediately."""
 
     async def nothing():
         pass

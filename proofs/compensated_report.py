@@ -1,4 +1,4 @@
-"""Writes what proofs/compensated.py measured as a page."""
+"""Writes the results of proofs/compensated.py as a page."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def others(folder):
 
 
 def compared(folder, version):
-    """Program, and times the bare run: compensated, as vestige records it, cProfile, VizTracer."""
+    """Rows: the program, then multiples of the bare run: compensated, recorded by vestige, cProfile, VizTracer."""
     other = load(folder, "peers", version)
     for key, found in load(folder, "totals", version).items():
         engine, name = key.split()

@@ -34,8 +34,8 @@ NO_TURBO = "The turbo engine does not record on this build.\n"
 
 
 def listed(all_of_them: bool, has_gil: bool) -> list[str]:
-    """The modules to run. A line that begins with a plus names those that take longer, one with a star those for Pythons
-    without the GIL, one with a dash those left out.
+    """Returns the modules to run. A line that begins with a plus has modules that take longer, with a star modules for
+    Pythons without the GIL, with a dash modules that are left out.
     """
     lines = (line.split("#")[0].strip() for line in MODULES.read_text().splitlines())
     skipped = ["-"] + ["+"] * (not all_of_them) + ["*"] * has_gil
@@ -43,7 +43,7 @@ def listed(all_of_them: bool, has_gil: bool) -> list[str]:
 
 
 def those_of(python: Python, names: list[str]) -> list[str]:
-    """The ones that this version has."""
+    """Returns the modules that exist in this version."""
     code = """
 import os, sys, test
 for name in sys.argv[1:]:
@@ -59,12 +59,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="CPython's own tests, bare and traced.")
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
     parser.add_argument("--engine", action="append", choices=ENGINES, help="only this engine (may be repeated)")
-    parser.add_argument("--modules", nargs="+", metavar="NAME", help="only these; no results are written")
-    parser.add_argument("--all", action="store_true", help="those modules too that take longer")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at a time (default: 2)")
-    parser.add_argument("--why", action="store_true", help="show what a differing test said")
+    parser.add_argument("--modules", nargs="+", metavar="NAME", help="only these modules; no results are written")
+    parser.add_argument("--all", action="store_true", help="also modules that take longer")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="number of modules at a time (default: 2)")
+    parser.add_argument("--why", action="store_true", help="show the messages of differing tests")
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would pass on that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would pass on ignored interrupts
 
     bad = 0
     for version in options.python or [*ways.supported(), *ways.supported("--free-threaded")]:

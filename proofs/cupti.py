@@ -53,7 +53,7 @@ def versions():
 
 
 def fetch(version, folder):
-    """The folder of headers, and the library."""
+    """Returns the folder of headers, and the library."""
     package = f"{PACKAGES[version.partition('.')[0]]}=={version}"
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", folder, package]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
@@ -67,7 +67,7 @@ def fetch(version, folder):
 
 
 def recorded(interface, folder, real):
-    """The events of the made-up recording of tests/python/test_cupti.py, without their times."""
+    """Returns the events of the made-up recording of tests/python/test_cupti.py, without their times."""
     import cupti_stub
     from test_cupti import PROGRAM
 

@@ -24,10 +24,11 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 RESULTS = HERE / "results" / "differential.md"
-ABI = "t" * ("t" in sys.abiflags)  # without the GIL
-LAST = ROOT / "build" / f"differential-{sys.version_info[0]}.{sys.version_info[1]}{ABI}.py"  # shown if it crashes us
-BATCH = 250  # hypothesis looks for new programs better in pieces
-AT_ONCE = "monitoring, 8 copies at once"  # each on a thread of its own, where there is no GIL
+ABI = "t" * ("t" in sys.abiflags)  # Pythons without the GIL
+# printed if the program crashes this process
+LAST = ROOT / "build" / f"differential-{sys.version_info[0]}.{sys.version_info[1]}{ABI}.py"
+BATCH = 250  # hypothesis finds new programs better in batches
+AT_ONCE = "monitoring, 8 copies at once"  # programs that run in parallel where there is no GIL
 JIT = {  # 3.15 can be told to compile a loop after a few rounds; 3.14 needs programs that ran some hundred times before
     "PYTHON_JIT": "1",
     "PYTHON_JIT_JUMP_BACKWARD_INITIAL_VALUE": "7",
@@ -55,7 +56,7 @@ A table in `tests/python/differential/compare.py` lists the differences that are
 
 
 def work(programs: int, seed_of_all: int) -> None:
-    """Prints what one Python finds, again after each batch. Runs in that Python."""
+    """Prints the results of one Python after each batch. Runs in that Python."""
     sys.path.insert(0, str(ROOT / "tests" / "python"))
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
@@ -129,8 +130,8 @@ def ask(python: str, programs: int, number: int, jit: bool) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Generated programs, recorded by every engine.")
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
-    parser.add_argument("--programs", type=int, default=2500, metavar="N", help="on each Python (2500)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="which programs (1)")
+    parser.add_argument("--programs", type=int, default=2500, metavar="N", help="programs on each Python (2500)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the programs (1)")
     parser.add_argument("--jit", action="store_true", help="only with the JIT on, on Pythons that have one")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

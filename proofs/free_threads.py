@@ -2,10 +2,10 @@
 
     python proofs/free_threads.py --seconds 600
 
-Two kinds of windows take turns. In a counted one the recording spans the whole work of all threads, and every call of
-theirs must be in the trace, as often as it was made. In a free one the threads go on all the time while a recording starts
-and stops: its file must be whole, without a lost record. It is meant to run under the thread sanitizer
-(scripts/check_tsan.sh), which says what races; alone it still says what is miscounted.
+Two kinds of windows alternate. In a counted window, the recording spans the whole work of all threads, and the trace
+must have every call, as often as it was made. In a free window, the threads work all the time while a recording starts
+and stops: the file must be whole, without a lost record. Meant to run under the thread sanitizer
+(scripts/check_tsan.sh), which reports races; without it, wrong counts are still reported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from vestige import profile, record_function
 from vestige._core import Trace, gather_traceback
 
 THREADS = 8
-ROUNDS = 40  # of each thread in a counted window
+ROUNDS = 40  # calls of each thread in a counted window
 
 # ---- what the threads do; `called` counts the calls that a trace must have -----------------------
 
@@ -72,7 +72,7 @@ def raises(called: Counter[str]) -> None:
 
 
 def defines(called: Counter[str]) -> None:
-    """New code objects, at addresses of old ones."""
+    """Runs new code objects at addresses of old ones."""
     space: dict[str, Callable[[], int]] = {}
     exec("def fresh():\n    return 1\n", space)
     called["fresh"] += 1
@@ -170,12 +170,12 @@ WAYS: list[dict[str, Any]] = [
 
 
 def options(number: int) -> dict[str, Any]:
-    """Each window records in another way."""
+    """Each window records with other options."""
     return WAYS[number % len(WAYS)]
 
 
 def count_calls(path: Path) -> Counter[str]:
-    """How often each function was called, by its own name."""
+    """Returns how often each function was called, by its own name."""
     found: Counter[str] = Counter()
     for row in Trace(str(path)).totals():
         found[row[0].rpartition(": ")[2]] += row[1]

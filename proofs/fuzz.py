@@ -36,8 +36,8 @@ TARGETS = {
     "tables": "each table as Arrow gives it out: offsets, indexes and nulls are right",
     "view": "pictures and the index, which is changed under them: they agree with every span",
 }
-OF_FILES = ("reader", "matcher")  # whose input is not that of fuzz/trace_input.h
-SIZE_MAX = {"reader": 8500, "export": 8000}  # bytes of an input that is kept; of the others 4096
+OF_FILES = ("reader", "matcher")  # targets whose input is not a trace_input.h input
+SIZE_MAX = {"reader": 8500, "export": 8000}  # bytes of an input that is kept; 4096 for the others
 HEAD = """# Fuzzing
 
 libFuzzer runs each target of `fuzz/` with the address and undefined-behaviour sanitizers. It starts from the target's
@@ -116,7 +116,7 @@ def row_of_before(target: str) -> str:
 
 
 def row(target: str) -> tuple[str, int]:
-    """The target's line, and how often it broke. One that did not run here keeps the line that it has."""
+    """Returns the target's line, and how often it broke. A target that did not run keeps its line."""
     log = BUILD / "log" / target
     states = STATUS.findall(log.read_text()) if log.exists() else []
     if not states:
@@ -129,9 +129,9 @@ def row(target: str) -> tuple[str, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=600, help="for each target (default: 600)")
+    parser.add_argument("--seconds", type=int, default=600, help="seconds for each target (default: 600)")
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS), metavar="NAME")
-    parser.add_argument("--minimize", action="store_true", help="take the smallest inputs found into the corpora")
+    parser.add_argument("--minimize", action="store_true", help="add the smallest inputs found to the corpora")
     options = parser.parse_args()
     os.chdir(ROOT)
     subprocess.run(["scripts/fuzz_build.sh", *TARGETS], check=True)

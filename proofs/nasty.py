@@ -42,8 +42,9 @@ page.
 
 
 class Known:
-    """A difference that has a reason: of which lines, with which engine, on which Pythons. With `event`, only one that
-    this pattern takes out of what one of the two prints."""
+    """A known difference: the lines that differ, the engine, the Pythons, and the reason. With `event`, only a line
+    that this pattern removes from one of the two outputs.
+    """
 
     def __init__(self, pattern: str, engine: str, pythons: Iterable[str], reason: str, event: str = "") -> None:
         self.pattern, self.engine, self.pythons, self.reason = pattern, engine, set(pythons), reason
@@ -139,7 +140,7 @@ KNOWN = [
 
 
 def run(command: Sequence[str | Path], folder: Path) -> tuple[int, Values]:
-    """How a program ends, and what it prints by name; its errors have a name too."""
+    """Returns how a program ends, and its output by name; its errors have a name, too."""
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
     found: Values = defaultdict(list)
@@ -152,7 +153,9 @@ def run(command: Sequence[str | Path], folder: Path) -> tuple[int, Values]:
 
 
 def differences(python: Path, engine: str, seed: int, folder: Path) -> tuple[int, Differences]:
-    """How many lines were compared, and {name: what differs}. What differs between bare runs is not compared."""
+    """Returns how many lines were compared, and {name: difference}. Lines that differ between bare runs are not
+    compared.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "program.py"
     path.write_text(nasty_programs.program(seed))

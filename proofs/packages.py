@@ -39,7 +39,7 @@ With {packages}.
 
 
 def listed(version: str) -> dict[str, list[str]]:
-    """By the name of a part, what pytest is told; without those that are for other versions."""
+    """Returns pytest's arguments for each part; leaves out parts for other versions."""
     parts = {}
     for line in LIST.read_text().splitlines():
         words = shlex.split(line, comments=True)
@@ -51,12 +51,12 @@ def listed(version: str) -> dict[str, list[str]]:
 
 
 def tested() -> list[str]:
-    """The packages whose tests are run."""
+    """Returns the packages whose tests are run."""
     return [line.split(";")[0] for line in REQUIREMENTS.read_text().split("# tested")[1].split("#")[0].split()]
 
 
 def install(base: Path, folder: Path) -> None:
-    """Installs what is asked for; where not all can be had, what can. A tested package is not built from its sources."""
+    """Installs the requested packages, or as many as are available. Tested packages are not built from source."""
     pip = [base / "bin" / "python", "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
     pip += ["install", "-qq", "--no-compile", "--only-binary", ",".join(tested())]
     if not subprocess.run([*pip, "-r", REQUIREMENTS], stderr=subprocess.DEVNULL).returncode:
@@ -67,13 +67,13 @@ def install(base: Path, folder: Path) -> None:
 
 
 def environment(version: str) -> Python:
-    """Where the packages are: made if it is not there, or if other packages are asked for by now."""
+    """Returns the environment of the packages. Makes it if it does not exist, or if the list of packages has changed."""
     folder = KEPT / f"venv-{version}"
     done = folder / "requirements"
     if not done.exists() or done.read_text() != REQUIREMENTS.read_text():
         print(f"installing packages for Python {version}", flush=True)
         base = ROOT / ".venv" / version
-        # Debian's builds have no ensurepip: pip is that of the environment which `make develop` made.
+        # Debian's builds have no ensurepip: use the pip of the environment that `make develop` made.
         subprocess.run([base / "bin" / "python", "-m", "venv", "--clear", "--without-pip", folder], check=True)
         install(base, folder)
         place = f"lib/python{version}/site-packages"
@@ -83,7 +83,7 @@ def environment(version: str) -> Python:
 
 
 def versions(python: Python) -> dict[str, str]:
-    """Of the packages that are tested; "" for one that could not be had."""
+    """Returns the versions of the tested packages; "" for a package that is not available."""
     code = """
 import sys, importlib.metadata as m
 for name in sys.argv[1:]:
@@ -101,7 +101,7 @@ def tell_packages(python: Python, found: dict[str, str]) -> str:
 
 
 def prove(version: str, options: argparse.Namespace) -> int:
-    """Returns how many differences are not known."""
+    """Returns the number of unknown differences."""
     python = environment(version)
     packages = versions(python)
     parts = {name: words for name, words in listed(version).items() if packages[name.partition("-")[0]]}
@@ -124,10 +124,10 @@ def main() -> int:
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
     parser.add_argument("--engine", action="append", choices=ENGINES, help="only this engine (may be repeated)")
     parser.add_argument("--packages", nargs="+", metavar="NAME", help="only these parts; no results are written")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at a time (default: 2)")
-    parser.add_argument("--why", action="store_true", help="show what a differing test said")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="number of parts at a time (default: 2)")
+    parser.add_argument("--why", action="store_true", help="show the messages of differing tests")
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would pass on that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would pass on ignored interrupts
 
     bad = sum([prove(version, options) for version in options.python or ways.supported()])
     return 1 if bad else 0

@@ -4,8 +4,8 @@
 
 Servers (production_server.py) get the same requests, one after the other in changing order: half of them are recorded,
 half are bare. There are several of each, since two processes of the same program differ by a percent, however long they
-run: by where their memory lies, and by the seed of their hashes. Where this process was kept from running (a thread
-looks at the clock all the while), the requests of that time are left out and counted.
+run: by where their memory lies, and by the seed of their hashes. A thread reads the clock all the time. When this
+process could not run, the requests of that time are left out and counted.
 """
 
 import argparse
@@ -25,14 +25,14 @@ import vestige
 
 HERE = Path(__file__).parent
 BUDGET, POINT = 0.02, 0.01
-SNAPSHOTS = 10  # what `vestige run` writes at most
+SNAPSHOTS = 10  # the most snapshots that `vestige run` writes
 WINDOW_S = 60
 RECIPE = ["--budget", f"{BUDGET:.0%}", "--last", f"{WINDOW_S}s", "--trigger", "answer>200ms"]
-USUAL_ROWS, LARGE_ROWS, LARGE_SHARE = 600, 6000, 0.03  # so the 99th percentile lies among large pages
-SLOW_MS, SLOW_TIMES = 300, 15  # more often than there are snapshots
+USUAL_ROWS, LARGE_ROWS, LARGE_SHARE = 600, 6000, 0.03  # so that the 99th percentile lies among large pages
+SLOW_MS, SLOW_TIMES = 300, 15  # more often than snapshots are possible
 CONNECTION = 100  # requests
 STALL_S = 0.1
-PAIRS = 4  # of a recorded server and a bare one, each pair with a seed of hashes of its own
+PAIRS = 4  # pairs of a recorded and a bare server; each pair has its own hash seed
 RSS_LIMIT_KIB = 2048
 TRACE = "t.vst"
 HEAD = f"""# Production
@@ -69,7 +69,9 @@ class Clock(threading.Thread):
             seen = now
 
     def stalled(self, since):
-        """Whether it was, from then until now. A stall that is not over yet is told by how late the clock is."""
+        """Returns whether the process stalled between then and now. While a stall lasts, the lateness of the clock's
+        thread shows it.
+        """
         return bool(self.stalls) and self.stalls[-1][1] > since
 
 
@@ -91,7 +93,7 @@ class Server:
         self.asked = 0
 
     def ask(self, path):
-        """The answer, and how long it took."""
+        """Returns the answer, and how long it took."""
         if self.asked % CONNECTION == 0:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=3600)
         self.asked += 1
@@ -104,7 +106,7 @@ class Server:
         return answer, taken
 
     def cpu(self):
-        """Seconds of CPU time of the process, to the nanosecond: clock_getcpuclockid(3)."""
+        """Returns the CPU seconds of the process, exact to the nanosecond: clock_getcpuclockid(3)."""
         return time.clock_gettime((~self.pid << 3) | 2)
 
     def rss_kib(self):
@@ -118,7 +120,7 @@ class Server:
 
 
 class Stretch:
-    """Ten seconds of requests."""
+    """The requests of ten seconds."""
 
     def __init__(self, servers):
         self.taken = {server.name: [] for server in servers}
@@ -160,7 +162,7 @@ class Run:
         if len(set(answers)) != 1:
             self.trouble.append("answers differ")
         stretch.count += 1
-        # A stop of some length is noted once the clock's thread runs again.
+        # A stall becomes known only when the clock's thread runs again.
         if time.monotonic() - begun > STALL_S:
             time.sleep(0.05)
         if self.clock.stalled(begun):
@@ -175,7 +177,7 @@ class Run:
             self.rss[server.name].append(server.rss_kib())
 
     def whole(self):
-        """Ten seconds at a time; what is in the warm-up is forgotten."""
+        """Measures ten seconds at a time; drops the warm-up."""
         self.clock.start()
         begun = time.monotonic()
         seconds = self.options.minutes * 60
@@ -213,7 +215,7 @@ def late_of(stretches, servers):
 
 
 def with_interval(figure, stretches, servers, others, times=200):
-    """(share, low, high) of the figure of some servers beside that of others."""
+    """Returns (share, low, high) of one group of servers' figure compared with the other group's."""
 
     def beside(chosen, some, of_others):
         return figure(chosen, some) / figure(chosen, of_others) - 1
@@ -238,13 +240,13 @@ def snapshots_of(server):
 
 
 def not_written(server):
-    """Snapshots that were one too many."""
+    """Returns the number of snapshots beyond the allowed number."""
     found = re.search(r"([\d,]+) more w", (server.folder / "log").read_text())
     return int(found[1].replace(",", "")) if found else 0
 
 
 def growth_of(sizes):
-    """From the mean of the first quarter to that of the last."""
+    """Returns the change from the mean of the first quarter to the mean of the last."""
     quarter = max(1, len(sizes) // 4)
     return sum(sizes[-quarter:]) / quarter - sum(sizes[:quarter]) / quarter
 
@@ -293,7 +295,7 @@ def figures(run, ended):
 
 
 def put_line(path, line):
-    """Instead of the line of the same Python."""
+    """Replaces the line of the same Python."""
     lines = path.read_text().splitlines() if path.exists() else []
     kept = [one for one in lines if re.match(r"\| 3\.", one) and one.split()[1] != line.split()[1]]
     order = sorted([*kept, line], key=lambda one: [int(part) for part in one.split()[1].split(".")])
@@ -303,7 +305,7 @@ def put_line(path, line):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--rate", type=float, default=25, help="requests a second to each server")
+    parser.add_argument("--rate", type=float, default=25, help="number of requests per second to each server")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()

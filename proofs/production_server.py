@@ -4,8 +4,9 @@ Its main thread ends when the standard input does. GET /page/N answers a page of
 N milliseconds longer than it should.
 """
 
-# Not used. The heap of a real server has holes, which its imports have left. In a heap without any, a page of this one
-# takes up to 2 % fewer instructions, all of them the allocator's: recorded or not, one import more would be measured.
+# Not used directly. The heap of a real server has holes, which its imports have left. Without holes, a page of this
+# server takes up to 2 % fewer instructions in the allocator, so one more import, with or without recording, would
+# change the results.
 import asyncio  # noqa: F401
 import decimal  # noqa: F401
 import email.message  # noqa: F401

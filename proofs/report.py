@@ -1,5 +1,5 @@
-"""Writes what a proof found as a page of Markdown. The same results make the same page: nothing in it tells when, where
-or how fast they came about.
+"""Writes the results of a proof as a page of Markdown. Equal results give equal pages: a page does not say when, where
+or how fast the results were found.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KINDS = {
 
 
 def tell_found(found: list[Difference], known: Path, version: str, why: bool) -> int:
-    """Prints the differences; returns how many of them are not known."""
+    """Prints the differences; returns the number of unknown ones."""
     unknown = explain(found, known, version)
     for difference in found:
         told = difference.reason or "not known"

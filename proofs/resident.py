@@ -35,8 +35,8 @@ PROGRAMS = Path(__file__).resolve().parent / "resident_programs"
 MIB = 1 << 20
 PAUSE = 0.004
 LIMIT = 0.1
-RISE = 1.01  # of the resident set, before smaps are read again
-STACK = 8 << 20  # what glibc maps for a thread
+RISE = 1.01  # growth of the resident set after which smaps are read again
+STACK = 8 << 20  # glibc's mapping for a thread
 FIRST = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (....) \S+ \S+ \S+ *(.*)")
 
 HEAD = """\
@@ -69,7 +69,7 @@ COLUMNS = "program peak reserved VmHWM bare files stacks before recording loadin
 
 @dataclass
 class Mappings:
-    """What was resident of a process, by what it was, in bytes."""
+    """Bytes of a process that were resident, by kind."""
 
     resident: int = 0
     files: int = 0
@@ -86,7 +86,7 @@ class Run:
 
 
 def read_mappings(pid: int) -> Mappings:
-    """By mapping; the stack of a thread is what follows a guard page."""
+    """Returns bytes by mapping; the mapping behind a guard page is the stack of a thread."""
     found = Mappings()
     guard_end = ""
     start = end = access = path = ""
@@ -123,7 +123,7 @@ def read_mappings(pid: int) -> Mappings:
 
 
 def watch(command: list[str], folder: str) -> Run:
-    """Runs a program; its VmHWM, and its mappings when most was resident."""
+    """Runs a program; returns its VmHWM, and its mappings when most was resident."""
     run = Run()
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     page = os.sysconf("SC_PAGESIZE")
@@ -155,7 +155,7 @@ def measure_loading(program: str, folder: str) -> int:
 
 
 def prove(name: str, folder: str, count: int) -> tuple[list[str], bool]:
-    """A row of the table, and whether what is left is little."""
+    """Returns a row of the table, and whether the unexplained rest is small."""
     from vestige._core import Trace
 
     program, trace = str(PROGRAMS / f"{name}.py"), os.path.join(folder, f"{name}.vst")
@@ -182,9 +182,9 @@ def prove(name: str, folder: str, count: int) -> tuple[list[str], bool]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("programs", nargs="*", help="those of resident_programs/ (default: all)")
-    parser.add_argument("--runs", type=int, default=3, help="of each program, bare and recorded (default: 3)")
-    parser.add_argument("--results", type=Path, help="a page of Markdown to write")
+    parser.add_argument("programs", nargs="*", help="programs of resident_programs/ (default: all)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each program, bare and recorded (default: 3)")
+    parser.add_argument("--results", type=Path, help="write a page of Markdown to this file")
     options = parser.parse_args()
     names = options.programs or sorted(path.stem for path in PROGRAMS.glob("*.py"))
     rows, failed = [], []

@@ -1,4 +1,4 @@
-"""Compares running times with what the system says that each call ran.
+"""Compares running times with the system's CPU time of each call.
 
     python proofs/sched.py --runs 6 --realtime --results proofs/results/sched.md
 
@@ -33,7 +33,7 @@ EACH_NS = 50_000
 LONG_NS = 1_000_000
 ROUNDS = 60
 
-noted: dict[int, list[tuple[str, int]]] = {}  # by thread: each call and how long it ran, in order
+noted: dict[int, list[tuple[str, int]]] = {}  # by thread: each call and its running time, in order
 lock = threading.Lock()
 
 
@@ -62,7 +62,7 @@ def work() -> None:
 
 
 def record(count: int) -> dict[int, list[tuple[str, int | None, int]]]:
-    """By thread: each call, its running time and its duration, in the order in which they end."""
+    """Returns, by thread, each call, its running time and its duration, in the order in which the calls end."""
     found: dict[int, list[tuple[str, int | None, int]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "t.vst")
@@ -83,7 +83,7 @@ def record(count: int) -> dict[int, list[tuple[str, int | None, int]]]:
 
 
 def compare(count: int) -> tuple[str, bool]:
-    """A row of the table, and whether it is as it should be."""
+    """Returns a row of the table, and whether the row is good."""
     noted.clear()
     found = record(count)
     pairs = []
@@ -124,13 +124,13 @@ that is not interrupted differs by 2 to 3 µs, which are the two readings of the
 
 
 def stolen_ms() -> float:
-    """What the host has taken away so far, of all processors."""
+    """Returns the time that the host has taken away so far, from all processors."""
     with open("/proc/stat") as file:
         return int(file.readline().split()[8]) * 1e3 / os.sysconf("SC_CLK_TCK")
 
 
 def run() -> tuple[float, list[tuple[str, bool]]]:
-    """How much the host took away meanwhile, and the rows."""
+    """Returns how much the host took away meanwhile, and the rows."""
     before = stolen_ms()
     rows = [compare(count) for count in (1, 4)]
     return stolen_ms() - before, rows
@@ -138,9 +138,11 @@ def run() -> tuple[float, list[tuple[str, bool]]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--results", help="the file to write")
-    parser.add_argument("--runs", type=int, default=1, help="show the one of so many in which the host took least away")
-    parser.add_argument("--realtime", action="store_true", help="run before all other programs; takes root")
+    parser.add_argument("--results", help="file to write")
+    parser.add_argument(
+        "--runs", type=int, default=1, help="number of runs; the run in which the host took away least is shown"
+    )
+    parser.add_argument("--realtime", action="store_true", help="run before all other programs; needs root")
     options = parser.parse_args()
     if options.realtime:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))

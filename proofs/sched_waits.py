@@ -1,4 +1,4 @@
-"""What threads wait for, compared with what they log themselves: the second half of proofs/sched.py.
+"""Compares recorded waits with the threads' own logs: the second half of proofs/sched.py.
 
 Two threads, each on a processor of its own, take turns on the GIL in C: each holds it for a while, gives it back, asks for it again, and notes how long
 it waited. Another thread sleeps, reads a pipe, takes a lock that is held, and waits for a child, and notes how long each
@@ -74,7 +74,7 @@ PyMODINIT_FUNC PyInit_gil_oracle(void)
 
 
 def record(work):
-    """The rows of `wait` and `thread`."""
+    """Returns the rows of `wait` and `thread`."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "t.vst")
         with vestige.profile(sched=True, gc=False, output=path):
@@ -87,14 +87,14 @@ def record(work):
 
 
 def take_turns(interval: float) -> tuple[str, bool]:
-    """A row of the table, and whether it is as it should be."""
+    """Returns a row of the table, and whether the row is good."""
     oracle = compiled.module("gil_oracle", ORACLE)
     logged: dict[int, int] = {}
     gate = threading.Barrier(2)
     processors = (sorted(os.sched_getaffinity(0)) * 2)[:2]
 
     def work(processor: int) -> None:
-        os.sched_setaffinity(0, {processor})  # on one processor they would mostly wait for that
+        os.sched_setaffinity(0, {processor})  # on one processor, the threads would mostly wait for the processor
         gate.wait()
         logged[threading.get_native_id()] = oracle.turns(TURNS[interval], HOLD_NS[interval])
 
@@ -152,7 +152,7 @@ def _later(seconds: float, act) -> threading.Thread:
 
 
 def _one(kind: str) -> tuple[object, ...]:
-    """A function that waits, its argument, and what is left to do after it."""
+    """A function that waits, its argument, and a function to call after it."""
     if kind == "io":
         ends = os.pipe()
         other = _later(0.01, lambda: os.write(ends[1], b"x"))
@@ -167,7 +167,7 @@ def _one(kind: str) -> tuple[object, ...]:
 
 
 def wait_for(kind: str) -> tuple[str, bool]:
-    """The same for what a thread waits for."""
+    """Returns the row for a kind of wait, and whether the row is good."""
     off_processor = 0
 
     def work() -> None:
@@ -212,7 +212,7 @@ A thread notes how long calls were off the processor. The trace says how long it
 
 
 def prove() -> tuple[str, bool]:
-    """The tables, and whether all is as it should be."""
+    """Returns the tables, and whether all rows are good."""
     turns = [take_turns(interval) for interval in INTERVALS]
     others = [wait_for(kind) for kind in ("sleep", "io", "lock", "child")]
     text = HEAD_GIL + "".join(f"{row}\n" for row, _ in turns) + HEAD_REST + "".join(f"{row}\n" for row, _ in others)

@@ -1,12 +1,12 @@
-"""A soak: starts and stops the profiler, over and over, while a program does what programs do: soak_scenes.py.
+"""A soak: starts and stops the profiler over and over, while scenes of usual programs run (soak_scenes.py).
 
     python proofs/soak.py --engine turbo --starts 100000 --results proofs/results/soak.md
     python proofs/soak.py --engine all --seconds 12
 
 After each stop nothing may be hooked: no profile or trace function of any thread, no monitoring tool, the evaluation
 function and every C function's pointer as they were. Every scene computes what it computed the first time. After a
-warm-up neither memory nor descriptors, threads and mappings may grow. `--engine none` records nothing: what grows then
-is not the profiler's. The exit status is 0 if all of that held.
+warm-up neither memory nor descriptors, threads and mappings may grow. `--engine none` records nothing: any growth is
+then not caused by the profiler. The exit status is 0 if no check failed.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from vestige import profile
 
 MIB = 1 << 20
 RSS_LIMIT = 8 * MIB
-MAPPINGS_LIMIT = 48  # malloc's arenas and Python's come and go
-WINDOWS = 20  # of one profile, then comes the next
+MAPPINGS_LIMIT = 48  # arenas of malloc and Python come and go
+WINDOWS = 20  # starts of one profile, then comes the next profile
 
-# What profiles are started with, one after the other.
+# Options of the profiles, used one after the other.
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"c_functions": False},
@@ -52,18 +52,18 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 class Trouble(Exception):
-    """Something that a soak must not find."""
+    """A check failed."""
 
 
 class Recorder:
-    """The profiler as scenes see it: start() takes the profile in use, or a new one of other options."""
+    """The profiler as scenes see it: start() starts the current profile, or a new one with other options."""
 
     def __init__(self, engines: list[str], hooks: hooked.Hooks, folder: str) -> None:
         self.engines = engines
         self.hooks = hooked.state
         self.folder = folder
         self.starts = 0
-        self.number = 0  # of the scene
+        self.number = 0  # of the current scene
         self.started = dict.fromkeys(engines, 0)
         self._trouble = hooks.trouble
         self._profile: profile | None = None
@@ -96,7 +96,7 @@ class Recorder:
         self._profile = None
 
     def fresh(self) -> None:
-        """The next start is that of a new profile."""
+        """The next start uses a new profile."""
         self._profile = None
 
     def export(self, path: str) -> None:
@@ -112,7 +112,7 @@ class Recorder:
 
 
 class Sizes:
-    """What a process takes of the machine."""
+    """The resources that a process uses."""
 
     def __init__(self) -> None:
         gc.collect()
@@ -138,7 +138,7 @@ class Soak:
         self.told = self.began
 
     def share(self) -> float:
-        """How much of it is done."""
+        """Returns how much of the soak is done."""
         if self.arguments.seconds:
             return (time.monotonic() - self.began) / self.arguments.seconds
         return self.run.starts / self.arguments.starts
@@ -163,7 +163,7 @@ class Soak:
         return Sizes()
 
     def whole(self) -> dict[str, Any]:
-        """Until it is done; what came out."""
+        """Runs until the soak is done; returns the results."""
         scenes = list(soak_scenes.SCENES)
         weights = list(soak_scenes.SCENES.values())
         for scene in scenes:
@@ -227,8 +227,8 @@ table.
 
 
 def put_line(path: Path, engine: str, found: dict[str, Any]) -> None:
-    """In the file there is one line a Python and engine."""
-    python = ".".join(map(str, sys.version_info[:3])) + "t" * ("t" in sys.abiflags)  # without the GIL
+    """The file has one line for each Python and engine."""
+    python = ".".join(map(str, sys.version_info[:3])) + "t" * ("t" in sys.abiflags)  # a build without the GIL
     line = (
         f"| {python} | {engine} | {found['starts']:,} | {found['growth'] / MIB:+.1f} ({found['peak'] / MIB:+.1f}) "
         f"| {found['fds']:+d} | {found['threads']:+d} | {found['mappings']:+d} | {found['functions']:,} "
@@ -236,7 +236,7 @@ def put_line(path: Path, engine: str, found: dict[str, Any]) -> None:
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # several soaks may end at once
+        fcntl.flock(file, fcntl.LOCK_EX)  # several soaks may end at the same time
         file.seek(0)
         lines = {tuple(text.split("|")[1:3]): text for text in file.read().splitlines() if text.startswith("| 3.")}
         lines[tuple(line.split("|")[1:3])] = line
@@ -247,16 +247,18 @@ def put_line(path: Path, engine: str, found: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--engine", default="all", help="one of vestige's, `all` in turn, or `none`")
+    parser.add_argument(
+        "--engine", default="all", help="an engine of vestige; all: one after the other; none: no recording"
+    )
     parser.add_argument("--starts", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, help="so long instead of so many starts")
+    parser.add_argument("--seconds", type=float, help="run this long instead of counting starts")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--warm-up", type=float, default=0.1, help="part after which nothing may grow")
-    parser.add_argument("--results", type=Path, help="a file that gets a line")
+    parser.add_argument("--warm-up", type=float, default=0.1, help="share of the soak after which nothing may grow")
+    parser.add_argument("--results", type=Path, help="file that gets a line with the results")
     arguments = parser.parse_args()
     faulthandler.enable()
-    warnings.simplefilter("error", RuntimeWarning)  # an engine that falls back to another fails
-    warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+    warnings.simplefilter("error", RuntimeWarning)  # an engine that falls back to another is an error
+    warnings.simplefilter("ignore", DeprecationWarning)  # warnings about forks of processes with threads
     with tempfile.TemporaryDirectory(prefix="vestige-soak-") as folder:
         soak = Soak(arguments, folder)
         try:

@@ -1,4 +1,4 @@
-"""What the scenes of a soak compute, and what runs beside all of them."""
+"""Computations of the scenes of a soak, and threads that run all the time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def squares(count: int) -> Iterator[int]:
 
 
 def work(times: int = 3) -> tuple[Any, ...]:
-    """Calls of every sort, at sites that the interpreter specialises."""
+    """Calls of every kind, at call sites that the interpreter specialises."""
     found = []
     for number in range(times):
         found.append(len(str(number)) + isinstance(number, int))
@@ -65,7 +65,9 @@ def work(times: int = 3) -> tuple[Any, ...]:
 
 
 class Company:
-    """Threads that run, and that wait in C, over all starts and stops; a generator and a C call that are suspended."""
+    """Threads that run, or wait in C, through all starts and stops; a suspended generator and a C call that has not
+    returned.
+    """
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -92,7 +94,7 @@ class Company:
         self._held.release()
 
     def resume(self) -> int:
-        """The same generator, now under a recording and now not."""
+        """Resumes one generator, sometimes under a recording and sometimes not."""
         self.expected += 1
         return next(self.suspended) - self.expected * self.expected
 

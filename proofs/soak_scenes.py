@@ -1,7 +1,7 @@
-"""What a program does while a soak starts and stops the profiler: scenes, each of which does so once or more.
+"""Scenes of a soak: parts of programs, each of which starts and stops the profiler once or more.
 
-A scene gets the recorder and computes something that the soak compares with what the same scene computed at first.
-Whatever it makes is gone when it returns.
+A scene gets the recorder and returns a result, which the soak compares with the scene's first result. All objects of a
+scene are gone when it returns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ try:
 except ImportError:
     greenlet = None
 if hasattr(sys, "gettotalrefcount"):
-    greenlet = None  # with sys.monitoring, they abort a debug build without vestige, too
+    greenlet = None  # with sys.monitoring, they abort a debug build even without vestige
 try:
     import _interpreters as interpreters  # type: ignore[import-not-found]
 except ImportError:
@@ -124,7 +124,7 @@ def coroutines(run: Recorder) -> Any:
 
 
 def thread_from_before(run: Recorder) -> Any:
-    """It is inside a C call when recording starts, and ends meanwhile."""
+    """The thread is inside a C call when recording starts, and ends during the recording."""
     gate, results = threading.Lock(), []
     gate.acquire()
 
@@ -142,7 +142,7 @@ def thread_from_before(run: Recorder) -> Any:
 
 
 def thread_until_after(run: Recorder) -> Any:
-    """It starts while recording, is inside a C call at the stop, and goes on after."""
+    """The thread starts during the recording, is inside a C call at the stop, and continues afterwards."""
     gate, inside, results = threading.Lock(), threading.Event(), []
     gate.acquire()
 
@@ -228,7 +228,7 @@ EXTENSIONS = [
 
 
 def imports(run: Recorder) -> Any:
-    """An extension is loaded anew before, while, and after recording; the module objects die in between."""
+    """An extension is imported again before, during and after recording; its module objects are freed in between."""
     found = []
     name = EXTENSIONS[run.number % len(EXTENSIONS)]
     own = sys.modules.get(name)
@@ -252,7 +252,7 @@ def imports(run: Recorder) -> Any:
 
 
 def freed_definitions(run: Recorder) -> Any:
-    """C functions of a module, whose definitions are freed with them: before, while and after recording."""
+    """C functions of a module whose definitions are freed with them: before, during and after recording."""
     module = types.ModuleType("made_for_now")
     sys.modules[module.__name__] = module
     made: Any = module  # for type checkers
@@ -327,7 +327,8 @@ def another_profiler(run: Recorder) -> Any:
         counted()
     run.stop()
     counts = [entry.callcount for entry in profiler.getstats() if entry.code is counted.__code__]
-    # All threads have one stack in cProfile: without the GIL one beside us makes it count a call too many or too few.
+    # In cProfile, all threads share one stack: without the GIL, another thread makes it count a call too many or too
+    # few.
     return counts if HAS_GIL else [count > 0 for count in counts]
 
 
@@ -368,7 +369,7 @@ def in_child(body: Callable[[], None]) -> int:
 
 
 def forks(run: Recorder) -> Any:
-    """The child is not recorded, has no hooks, and may start a recording of its own."""
+    """The child is not recorded, has no hooks, and may start its own recording."""
     right = work(2)
 
     def child() -> None:
@@ -430,7 +431,7 @@ def exports(run: Recorder) -> Any:
 
 
 def sub_interpreters(run: Recorder) -> Any:
-    """In a child: each one leaves megabytes behind, as it does without a recording."""
+    """Runs in a child, because each run leaves megabytes behind, even without a recording."""
 
     def child() -> None:
         run.fresh()
@@ -447,7 +448,7 @@ def sub_interpreters(run: Recorder) -> Any:
     return in_child(child)
 
 
-# How often each, in ten thousand starts or so.
+# How often each scene runs, in about ten thousand starts.
 SCENES: dict[Callable[[Any], Any], int] = {
     calls: 2500,
     start_and_stop_alone: 1500,

@@ -1,4 +1,4 @@
-"""Processes that proofs start: each in a session of its own, of which nothing is left in the end."""
+"""Processes that proofs start: each in a new session, of which no process is left at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO
 def started(
     command: list[str], place: Path, variables: dict[str, str], out: IO[bytes], err: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a command in a folder. All that it started ends with the block."""
+    """Runs a command in a folder. When the block ends, all processes that the command started are killed."""
     process = subprocess.Popen(
         command, cwd=place, env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
     )
@@ -30,11 +30,11 @@ def started(
 
 
 def ending(code: int) -> str:
-    """How a process ended, by its exit code."""
+    """Returns how a process ended, from its exit code."""
     return f"exit {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 
 def text_of(file: IO[bytes]) -> str:
-    """All that was written to it."""
+    """Returns the whole output."""
     file.seek(0)
     return file.read().decode(errors="replace")

@@ -1,9 +1,9 @@
-"""Runs a test suite bare and traced, and compares what became of every test.
+"""Runs a test suite bare and traced, and compares the outcome of every test.
 
 A suite is a list of names and a way to run one of them, by a program that writes [test, outcome, why] in lines of JSON.
 It runs in ways: "bare"; "safe" and "turbo", under `vestige run` with that engine; and "setprofile", under a profile
-function that does nothing, to tell what every profiler causes. What was run is kept in build/proofs, under the version
-of the interpreter, the way, and a hash of what the way ran: a proof that was interrupted goes on where it was.
+function that does nothing, to show the effects of any profiler. Outcomes are kept in build/proofs, under the version of
+the interpreter, the way, and a hash of the files that ran: an interrupted proof continues where it was.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ ROOT = HERE.parent
 INSIDE = HERE / "inside"
 KEPT = ROOT / "build" / "proofs"
 ENGINES = ("safe", "turbo")
-TIMEOUT = 300.0  # seconds for one name; a traced one gets three times that
+TIMEOUT = 300.0  # seconds for one name; a traced run gets three times as long
 TIMED_OUT = "timeout"
-RUNS = 3  # of each way, where two ways differ
+RUNS = 3  # runs in each way, where two ways differ
 END, TRACE, HOOKS = "(the end)", "(the trace)", "(the hooks)"  # compared like tests
 
 
 @dataclass
 class Run:
-    """What one run of one name gave: outcomes by test, with those of END, TRACE and HOOKS among them."""
+    """The outcomes of one run of one name: by test, and for END, TRACE and HOOKS."""
 
     outcomes: dict[str, str] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
     output: str = ""
-    arguments: str = ""  # what the program was told; another name for the same would be another run
+    arguments: str = ""  # vestige's command line; another name of the trace would be another run
 
 
 @dataclass
@@ -59,7 +59,7 @@ print(*(engine for engine in core.engines if trouble[engine] is None))
 """
         words = subprocess.run([self.path, "-c", code], capture_output=True, text=True, check=True).stdout.split()
         self.full, core, self.safe, *others = words
-        self.engines = ("safe", *others)  # those that record there
+        self.engines = ("safe", *others)  # the engines that record there
         self.has_gil = not self.full.endswith("t")
         files = [Path(core), *sorted(Path(core).parent.rglob("*.py"))]
         self.build = digest(files)
@@ -80,7 +80,7 @@ def digest(files: list[Path]) -> str:
 
 
 def supported(which: str = "--all") -> list[str]:
-    """The versions that are here; "--free-threaded": without the GIL."""
+    """Returns the installed versions; "--free-threaded": those without the GIL."""
     words = subprocess.run([ROOT / "scripts" / "find_python.sh", which], capture_output=True, text=True, check=True)
     return words.stdout.split()
 
@@ -89,11 +89,11 @@ Program = Callable[[str, Path], list[object]]
 
 
 class Suite:
-    """Runs names in ways. `program` makes the words after `python` that run a name and write outcomes to a file;
-    `files` are those it consists of. For engines that are not to run now, their last outcomes are taken.
+    """Runs names in ways. `program` returns the words after `python` that run a name and write outcomes to a file;
+    `files` are the program's files. For engines that are not to run now, the last outcomes are used.
     """
 
-    engines: Sequence[str] = ENGINES  # those to be run
+    engines: Sequence[str] = ENGINES  # the engines to run
 
     def __init__(self, name: str, python: Python, program: Program, files: list[Path], kept: Path = KEPT) -> None:
         self.python = python
@@ -103,7 +103,7 @@ class Suite:
         self._traced_key = digest([*files, INSIDE / "traced.py", INSIDE / "hooks.py"])
 
     def run(self, name: str, way: str, number: int = 0) -> Run | None:
-        """The outcome that is kept, else that of a run; None if nothing is kept and the way is not to run."""
+        """Returns the stored outcome, otherwise a run's; None if there is no stored outcome and the way is not to run."""
         kept = self._kept / f"{way}-{self._key(way)}" / f"{name}.{number}.json"
         if not kept.exists() and way in ENGINES and way not in self.engines:
             older = list(self._kept.glob(f"{way}-*/{name}.{number}.json"))
@@ -115,11 +115,11 @@ class Suite:
             run = Run(**json.loads(kept.read_text()))
             if run.arguments in ("", arguments):
                 return run
-        # Not below the project: the path of a socket may have only a hundred letters.
+        # Not below the project, because the path of a socket may have only a hundred characters.
         with tempfile.TemporaryDirectory(prefix="proof-", ignore_cleanup_errors=True) as work:
             run = self._run(name, way, Path(work))
         run.arguments = arguments
-        if run.outcomes[END] != TIMED_OUT:  # which may be the machine's fault: it is not kept, and so tried again
+        if run.outcomes[END] != TIMED_OUT:  # perhaps the machine's fault: not kept, so that the next run tries again
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps(asdict(run), indent=0))
         return run
@@ -155,7 +155,9 @@ class Suite:
         return run
 
     def _look_at_trace(self, trace: Path, engine: str) -> tuple[str, str]:
-        """Whether `vestige info` can read it and its children's, nothing is lost and the right engine recorded."""
+        """Returns whether `vestige info` can read the trace and its children's, no record is lost, and the right engine
+        recorded.
+        """
         command = [self.python.path, "-m", "vestige", "info", "--json", str(trace)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode:
@@ -185,7 +187,7 @@ def look_at_hooks(path: Path) -> tuple[str, str]:
 
 
 def execute(command: list[str], place: Path, variables: dict[str, str], timeout: float) -> tuple[str, str]:
-    """How the process ended, and what it printed. All that it started ends with it."""
+    """Returns how the process ended, and its output. All processes that it started end with it."""
     with open(place.parent / "output", "w+b") as output:
         with started(command, place, variables, output, output) as process:
             try:
@@ -207,14 +209,14 @@ class Difference:
     traced: str
     kind: str = ""  # "", "timed out", "unsteady", "now and then" or "every profiler"
     why: str = ""
-    reason: str = ""  # why it is known
+    reason: str = ""  # the reason why the difference is known
 
 
 EXPECTED = {TRACE: "ok", HOOKS: "ok"}
 
 
 def compare(name: str, way: str, bare: Run, traced: Run) -> list[Difference]:
-    if TIMED_OUT in (bare.outcomes[END], traced.outcomes[END]):  # what did not run is no news
+    if TIMED_OUT in (bare.outcomes[END], traced.outcomes[END]):  # a test that did not run is no difference
         return [
             Difference(name, END, way, bare.outcomes[END], traced.outcomes[END], "timed out", traced.output[-3000:])
         ]
@@ -234,7 +236,9 @@ def tell(test: str, bare: Run, traced: Run) -> str:
 
 
 def judge(suite: Suite, difference: Difference) -> None:
-    """Runs both ways again to see whether either is the same each time, and the profile function that does nothing."""
+    """Runs both ways again to see whether each gives equal outcomes every time, and also runs the profile function that
+    does nothing.
+    """
     test = difference.test
 
     def outcomes(way: str, runs: int) -> set[str]:
@@ -254,7 +258,7 @@ def judge(suite: Suite, difference: Difference) -> None:
 
 
 def prove(suite: Suite, names: list[str], jobs: int) -> list[Difference]:
-    """Runs what was not run yet, and returns all differences."""
+    """Runs everything that has not run yet, and returns all differences."""
     found: list[Difference] = []
     lock = threading.Lock()
     done = 0
@@ -282,7 +286,7 @@ def prove(suite: Suite, names: list[str], jobs: int) -> list[Difference]:
 
 
 def explain(differences: list[Difference], known: Path, version: str) -> list[Difference]:
-    """Gives each its reason, if the file of known ones has it; returns those that have none."""
+    """Gives each difference its reason from the file of known ones; returns the differences without a reason."""
     from fnmatch import fnmatchcase
 
     entries = []
@@ -309,7 +313,7 @@ def explain(differences: list[Difference], known: Path, version: str) -> list[Di
 
 
 def counts(run: Run) -> dict[str, int]:
-    """How many tests there were of each outcome; those with subtests that differ count as what was worst."""
+    """Counts the tests by outcome; a test with different subtests counts as the worst of them."""
     total = {"ok": 0, "skip": 0, "fail": 0}
     for test, outcome in run.outcomes.items():
         if test in (END, TRACE, HOOKS):

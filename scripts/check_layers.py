@@ -115,8 +115,9 @@ ROOMS = {
     "cli": {"base", "reading", "recording", "torch", "query", "viewer"},
     "": {"base", "reading", "recording", "torch", "query", "viewer"},
 }
-ABOVE = {"base": {"render"}, "reading": {"tables"}}  # these run the command line
-ENTRANCES = {"__main__"}  # what runs the command line
+# modules at the top that these folders may import; other folders may import any
+ABOVE = {"base": {"render"}, "reading": {"tables"}}
+ENTRANCES = {"__main__"}  # these run the command line
 
 LINES_MAX = 600
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
@@ -313,7 +314,7 @@ def check_build():
 
 
 def check_names():
-    """A name that files of the core share is used, there or in the extension: one that stands once is dead.
+    """Code of the core or the extension uses every name that files of the core share; a name that occurs only once is dead.
 
     A macro whose name another macro pastes together counts as used.
     """

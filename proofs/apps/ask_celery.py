@@ -1,4 +1,4 @@
-"""The client of a Celery worker: some tasks, and what they gave."""
+"""The client of a Celery worker: runs some tasks and prints their results."""
 
 from celery_tasks import total
 

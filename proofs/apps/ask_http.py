@@ -1,4 +1,4 @@
-"""The client of a server: asks for pages, and changes a file of the server's to see it reload.
+"""The client of a server: requests pages, and changes a file of the server to make it reload.
 
 ask_http.py PORT PATH… [--reload FILE]
 """
@@ -12,7 +12,7 @@ PATIENCE_S = 90.0
 
 
 def ask(port, path):
-    """The server's answer. A server that is not there yet, or reloads, is asked again."""
+    """Returns the server's answer. Asks again while the server is starting or reloading."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -35,7 +35,7 @@ def main():
         print(path, *sorted(answers))
     if reloaded:
         print(ask(port, "/word"))
-        time.sleep(1.1)  # reloaders look at times of whole seconds
+        time.sleep(1.1)  # reloaders compare modification times in whole seconds
         with open(reloaded) as file:
             text = file.read()
         with open(reloaded, "w") as file:

@@ -1,4 +1,4 @@
-"""A training loop of torch that loads by two worker processes."""
+"""A training loop of torch that loads data in two worker processes."""
 
 import torch
 from torch.utils.data import DataLoader, Dataset

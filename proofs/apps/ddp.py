@@ -1,4 +1,4 @@
-"""What torchrun starts: two ranks that train one model by gloo."""
+"""The program that torchrun starts: two ranks that train one model with gloo."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""A server of the standard library, for programs that start others again: plain_server.py PORT."""
+"""A server of the standard library, for programs that restart others: plain_server.py PORT."""
 
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer

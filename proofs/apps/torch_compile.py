@@ -1,4 +1,4 @@
-"""A function that torch compiles, with nothing compiled before: the cache is a folder of its own."""
+"""A function that torch compiles, with an empty cache in a new folder."""
 
 import torch
 

@@ -1,5 +1,5 @@
-"""What of vestige's is still hooked into this interpreter. It asks the interpreter's own structures, not vestige:
-wherever a pointer to code can stand, none may lead into vestige's extension once a recording is over.
+"""Finds hooks of vestige's that are left in this interpreter. Reads the interpreter's own structures instead of asking
+vestige: once a recording is over, no pointer to code may lead into vestige's extension.
 
 The layouts are those of CPython 3.11 to 3.15 on 64 bits.
 """
@@ -16,11 +16,11 @@ HEAD = object.__basicsize__  # longer without the GIL
 IN_FUNCTION = HEAD  # PyCFunctionObject.m_ml
 IN_DESCRIPTOR = HEAD + 3 * WORD  # PyMethodDescrObject.d_method
 IN_DEFINITION = WORD  # PyMethodDef.ml_meth, after its ml_name
-THREAD_STATE = 200  # bytes of it that hold the hooks of a thread; all versions' are longer
+THREAD_STATE = 200  # bytes of a thread state that hold the thread's hooks; every version's thread state is longer
 
 
 def left() -> list[str]:
-    """One line for each thing found; none is what it should be."""
+    """Returns a line for each hook found; there should be none."""
     core = sys.modules.get("vestige._core")
     if core is None:
         return []
@@ -44,7 +44,7 @@ def left() -> list[str]:
 
 
 def _images(path: str) -> list[tuple[int, int]]:
-    """Where the extension lies in memory."""
+    """Returns the extension's addresses in memory."""
     ranges = []
     with open("/proc/self/maps") as maps:
         for line in maps:
@@ -63,7 +63,9 @@ def _word(address: int) -> int:
 
 
 def _functions(images: list[tuple[int, int]]) -> list[str]:
-    """Every C function that can be reached and runs vestige's code, but vestige's own: their names lie there too."""
+    """Yields every reachable C function that runs vestige's code, except vestige's own functions, whose names also lie
+    in the extension.
+    """
     found = []
     for value in gc.get_objects():
         kind = type(value)

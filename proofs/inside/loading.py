@@ -19,7 +19,7 @@ create = _imp.create_dynamic
 
 
 def create_dynamic(spec, file=None):
-    """Loads the library before the module is made of it, which is the part that can be seen."""
+    """Loads the library before the module is made from it: this part can be measured."""
     global taken
     before = read_mappings(os.getpid()).others
     try:

@@ -1,4 +1,4 @@
-"""Runs pytest and writes what became of each test: pytest_outcomes.py FILE ARGUMENT…
+"""Runs pytest and writes the outcome of each test: pytest_outcomes.py FILE ARGUMENT…
 
 Each test is a line of JSON in FILE as soon as it is over. The same program runs bare and traced.
 """
@@ -18,7 +18,7 @@ QUIET = ["-q", "-p", "no:cacheprovider", "-p", "no:vestige", "-p", "no:xdist", "
 
 
 class Outcomes:
-    """A plugin. A test has up to three parts; what went wrong in any of them is its outcome."""
+    """A pytest plugin. A test has up to three phases; its outcome is the worst of theirs."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -58,7 +58,7 @@ class Outcomes:
 
 
 def ignore(frame, event, argument):
-    """A profile function that does nothing, to tell what any profiler causes."""
+    """A profile function that does nothing, to show the effects of any profiler."""
 
 
 def main() -> int:

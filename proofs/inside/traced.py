@@ -1,6 +1,7 @@
-"""The command `vestige`, after which what it left hooked is written to a file: traced.py FILE run …
+"""Runs the command `vestige`, then writes the hooks that it left to a file: traced.py FILE run …
 
-What is registered first runs last: the look at the hooks comes after vestige has ended its recording.
+Functions of atexit run in reverse order, so the check of the hooks, registered first, runs after vestige has ended its
+recording.
 """
 
 import atexit

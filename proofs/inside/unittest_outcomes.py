@@ -1,4 +1,4 @@
-"""Runs one module of CPython's own tests and writes what became of each test: unittest_outcomes.py FILE MODULE
+"""Runs one module of CPython's own tests and writes the outcome of each test: unittest_outcomes.py FILE MODULE
 
 It prepares what test.regrtest prepares, then runs the module with a result of our own; each test is a line of JSON in
 FILE as soon as it is over, so that a crash leaves those before it. The same program runs bare and traced.
@@ -17,13 +17,13 @@ from collections import Counter
 
 
 class Outcomes(unittest.TestResult):
-    """Of a test with subtests all outcomes are kept, with how many of each there were."""
+    """Keeps all outcomes of a test with subtests, with how many of each there were."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
         self._process = os.getpid()
-        self._seen: Counter[str] = Counter()  # some tests have the same name
+        self._seen: Counter[str] = Counter()  # some tests share a name
         self._events: Counter[str] = Counter()
         self._why = ""
         self.all_good = True
@@ -39,7 +39,7 @@ class Outcomes(unittest.TestResult):
 
     def _write(self, name: str, events: Counter[str], why: str) -> None:
         if os.getpid() != self._process:
-            return  # a forked child that a test let go on
+            return  # a forked child in which a test continues
         self._seen[name] += 1
         if self._seen[name] > 1:
             name += f" #{self._seen[name]}"
@@ -54,7 +54,7 @@ class Outcomes(unittest.TestResult):
         self.all_good = self.all_good and kind not in ("fail", "error", "unexpected success")
         if isinstance(test, unittest.TestCase) or hasattr(test, "test_case"):
             self._events[kind] += 1
-        else:  # a module's or a class's fixture
+        else:  # a fixture of a module or class
             self._write(test.id(), Counter([kind]), why)
 
     def addSuccess(self, test):
@@ -90,12 +90,12 @@ class Outcomes(unittest.TestResult):
 
 
 def prepare() -> None:
-    """As test.regrtest does by default: no network, no large files, nothing that takes long."""
+    """The defaults of test.regrtest: no network, no large files, no long tests."""
     from test import support
 
     support.use_resources = ()
     support.verbose = 0
-    sys.unraisablehook = lambda trouble: None  # they are warnings there, too
+    sys.unraisablehook = lambda trouble: None  # these are warnings in test.regrtest, too
     faulthandler.enable(all_threads=True)
     if os.environ.get("PROOF_SETPROFILE"):
         import threading
@@ -105,7 +105,7 @@ def prepare() -> None:
 
 
 def ignore(frame, event, argument):
-    """A profile function that does nothing, to tell what any profiler causes."""
+    """A profile function that does nothing, to show the effects of any profiler."""
 
 
 def run(name: str, result: Outcomes) -> None:
