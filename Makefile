@@ -1,5 +1,5 @@
-# What a developer of vestige does every day; `make` alone prints the list.
-# PY chooses a Python: make develop PY=3.12
+# The commands that a developer of vestige uses every day; `make` alone prints the list. PY chooses a Python:
+# make develop PY=3.12
 
 ifndef PY
 PY := $(shell scripts/find_python.sh --default)
@@ -8,8 +8,8 @@ SOURCES := pyproject.toml meson.build meson_options.txt scripts/embed.py \
            $(shell find adapters include src python -name '*.[ch]' -o -name '*.cpp' -o -name '*.py' \
              -o -name '*.pyi' -o -name '*.html' -o -name '*.js' -o -name '*.css' -o -name '*.sql' -o -name py.typed -o -name meson.build)
 
-# Modules are compiled once, not in each of the thousands of processes of the tests,
-# whatever the environment says: torch alone takes three times as long without.
+# Compile modules once, not in each of the thousands of processes of the tests, whatever the environment says:
+# importing torch without compiled files takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
 help:
@@ -42,14 +42,14 @@ test: .venv/tools/.made
 lint: .venv/lint/.made .venv/tools/.made
 	@scripts/lint.sh $(CHECKS)
 
-# The daily loop: two minutes, on one Python, without what slow.txt names.
+# The daily loop: two minutes, on one Python, without the tests in slow.txt.
 quick:
 	@PY=$(PY) scripts/test.sh c quick
 
 bench:
 	@scripts/bench.sh $(ARGS)
 
-# Instructions beside committed figures, or beside those of commit BASE: red above 3 %.
+# Compares counts of instructions with the committed counts, or with those of commit BASE; fails above 3 %.
 bench-counts: .venv/$(PY)/.installed
 	@BASE=$(BASE) scripts/bench_counts.sh $(PY) $(ARGS)
 
@@ -57,13 +57,13 @@ bench-counts: .venv/$(PY)/.installed
 docs: .venv/$(PY)/.installed .venv/docs/.tools-$(PY)
 	@.venv/docs/bin/python docs/build.py
 
-# Wheels for every Python that is here, or for those in PYTHONS, and the sdist.
+# Wheels for every installed Python, or for those in PYTHONS, and the sdist.
 wheels: .venv/wheels/.made
 	@$(MAKE) --no-print-directory $$(echo $(or $(PYTHONS),$$(scripts/find_python.sh --all)) | sed 's|[^ ]*|.venv/&/.tools|g')
 	@scripts/wheels/build.sh $(PYTHONS)
 
-# The same in pypa's containers, which takes docker: what the release workflow publishes. ARGS=--print-build-identifiers
-# says what would be built, and takes none.
+# The same in pypa's containers, which needs docker: the release workflow publishes these wheels.
+# ARGS=--print-build-identifiers prints the wheels that would be built, without docker.
 wheels-containers: .venv/wheels/.containers
 	@.venv/wheels/bin/cibuildwheel --platform linux --output-dir dist $(ARGS)
 
@@ -71,7 +71,7 @@ sdist: .venv/tools/.made
 	@mkdir -p dist
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" .venv/tools/bin/python scripts/wheels/sdist.py dist
 
-# What the page on releases asks for, as far as it can be told; ARGS=--dist looks at dist/, too.
+# Checks the steps of the page on releases, as far as possible; ARGS=--dist also checks dist/.
 release-check:
 	@python3 scripts/release_check.py $(ARGS)
 
@@ -84,7 +84,7 @@ clean:
 need:
 	@scripts/need.sh
 
-# Every Python has its own environment; the stamps in it say what is done.
+# Every Python has its own environment; stamp files in it mark finished steps.
 .venv/tools/.made: scripts/venv_tools.sh | need
 	@scripts/venv_tools.sh
 	@touch $@
@@ -109,7 +109,7 @@ need:
 	@scripts/install.sh $*
 	@touch $@
 
-# Pythons in QUICK take the core that the tests in C build; `make test` sets it.
+# Pythons in QUICK use the core that the C tests build; `make test` sets QUICK.
 export QUICK
 $(QUICK:%=.venv/%/.installed): build/c/.core
 
@@ -117,12 +117,13 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh core
 	@touch $@
 
-# One after the other: installing vestige looks for torch, and must not find half of it.
+# Install one after the other: installing vestige looks for torch, and must not find half of it.
 .venv/%/.test-basics: .venv/%/.tools tests/requirements.txt
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
 	@touch $@
 
-# Without the GIL: gevent has no wheel for it, and torch's tests are those of builds with the GIL.
+# Without the GIL, leave these out: gevent has no wheel for such builds, and torch's tests are for builds with
+# the GIL.
 .venv/%t/.test-basics: .venv/%t/.tools tests/requirements.txt
 	@grep -v '^gevent' tests/requirements.txt | .venv/$*t/bin/python -m pip install -qq --disable-pip-version-check \
 		--no-compile --only-binary :all: -r /dev/stdin
@@ -137,18 +138,17 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 	@.venv/$*/bin/python -m vestige.torch.build
 	@touch $@
 
-# Other people's programs have an environment of their own, on top of the default Python's.
+# Programs of other projects have a separate environment, on top of the default Python's.
 .venv/clients/.tools-$(PY): tests/clients/requirements.txt scripts/venv_clients.sh | .venv/$(PY)/.test-tools
 	@scripts/venv_clients.sh $(PY)
 	@touch $@
 
-# So has what builds the site.
+# The tools that build the site have one, too.
 .venv/docs/.tools-$(PY): docs/requirements.txt scripts/venv_docs.sh | .venv/$(PY)/.tools
 	@scripts/venv_docs.sh $(PY)
 	@touch $@
 
-# The parts of `make test`; those in C take Meson from .venv/tools.
-# What they install compiles without a warning.
+# The parts of `make test`. The C tests use Meson from .venv/tools, and compile without warnings.
 test-clients test-counts test-docs test-torch test-hooks test-quick test-elsewhere test-python-%: export WERROR = 1
 
 test-lint: .venv/lint/.made .venv/tools/.made FORCE
@@ -161,7 +161,7 @@ test-c: build/c/.core
 test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh $*
 
-# One of the proofs that take longer, with what scripts/check.sh says of it; without NAME their list.
+# Runs a longer proof, with the options that scripts/check.sh defines; without NAME, lists the proofs.
 check: .venv/tools/.made FORCE
 	@PY=$(PY) ARGS='$(ARGS)' VERSION='$(VERSION)' scripts/check.sh $(NAME)
 
@@ -171,8 +171,8 @@ check-long: .venv/tools/.made FORCE
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh install
 
-# In a folder with a space and a letter that is not ASCII. It takes the tests' packages
-# from here, so all of them have to be there: half of a torch cannot be imported.
+# Runs in a folder whose name has a space and a non-ASCII letter. Uses this clone's test packages, which must
+# all be installed, because half of a torch cannot be imported.
 test-elsewhere: build/c/.core .venv/$(PY)/.installed .venv/$(PY)/.test-tools FORCE
 	@PY=$(PY) scripts/test_part.sh elsewhere
 
@@ -182,11 +182,11 @@ test-quick: .venv/$(PY)/.installed .venv/$(PY)/.test-basics FORCE
 test-clients: build/c/.core .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/test_part.sh clients
 
-# The examples use what the clients brought along.
+# The examples use the packages of the clients.
 test-docs: .venv/$(PY)/.installed .venv/docs/.tools-$(PY) .venv/clients/.tools-$(PY) FORCE
 	@scripts/test_part.sh docs
 
-# As `make bench-counts`, beside the committed figures.
+# Like `make bench-counts`, compared with the committed counts.
 test-counts: .venv/$(PY)/.installed FORCE
 	@PY=$(PY) scripts/test_part.sh counts
 

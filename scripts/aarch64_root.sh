@@ -1,9 +1,8 @@
 #!/bin/bash
-# Brings what programs for aarch64 take to be built and run on this machine into a
-# cache folder outside of the tree, and prints where: root/ has CPython 3.13 of
-# Debian 13 for arm64, with headers, the C library and what vestige is built with;
-# qemu runs it. Nothing is installed, no root is needed. The reason why it cannot be
-# had goes to standard error, and the exit code is 1.
+# Downloads everything that is needed to build and run programs for aarch64 on this machine into a cache
+# folder outside the tree, and prints the folder: root/ has CPython 3.13 of Debian 13 for arm64, with headers,
+# the C library and vestige's build dependencies; qemu runs it. Nothing is installed, and root is not needed.
+# If something is not available, the reason goes to standard error, and the exit code is 1.
 #
 # The mirror is that of apt's own configuration (or DEBIAN_MIRROR); apt checks the
 # signature of what it lists, as it does for the system.
@@ -33,8 +32,8 @@ cp "$work/qemu/usr/bin/qemu-aarch64" "$new/qemu-aarch64" # it needs no library
 settle_links "$new/root" "$final/root"
 # Debian has pyconfig.h apart, as it differs by architecture.
 cp "$new"/root/usr/include/aarch64-linux-gnu/python3.13/pyconfig.h "$new/root/usr/include/python3.13/"
-# What programs under qemu see instead of this machine's own: the counter that qemu
-# shows them is the one that a kernel for aarch64 would keep time by.
+# Programs under qemu read these files instead of this machine's: qemu's counter is the one by which a kernel
+# for aarch64 would keep time.
 clock=$new/root/sys/devices/system/clocksource/clocksource0
 mkdir -p "$clock"
 echo arch_sys_counter >"$clock/current_clocksource"

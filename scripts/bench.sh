@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the benchmarks beside the tools that people use today, on Python $PY or
-# on 3.11, 3.12 and 3.13 as far as they are here. Arguments go to bench/run.py.
+# Runs the benchmarks that compare vestige with other tools, on Python $PY, or on the installed ones of 3.11,
+# 3.12 and 3.13. Arguments go to bench/run.py.
 set -eu
 
 for version in ${PY:-3.11 3.12 3.13}; do

@@ -1,14 +1,13 @@
 #!/bin/bash
-# Counts the instructions of vestige on Python $1 by callgrind, beside the figures that are
-# committed, or beside those of commit BASE, which is built in build/base. Fails where
-# there are more than 3 % more.
+# Counts the instructions of vestige on Python $1 with callgrind, and compares them with the committed counts,
+# or with those of commit BASE, which is built in build/base. Fails if a count is more than 3 % higher.
 set -euo pipefail
 
 command -v valgrind >/dev/null || {
     echo "SKIPPED [1] bench/counts.py:1: valgrind is not installed, which counts instructions"
     exit
 }
-# What the quick tests take is optimized less.
+# The build for quick tests is optimized less.
 [ ! -e ".venv/$1/.quick" ] || QUICK='' scripts/install.sh "$1"
 python=$PWD/.venv/$1/bin/python
 if [ -z "${BASE:-}" ]; then

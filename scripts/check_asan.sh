@@ -1,8 +1,7 @@
 #!/bin/sh
-# Runs tests with the extension under the address and undefined-behaviour
-# sanitizers, on Python $1; what follows is for pytest, instead of the tests of
-# the hooks. Objects come from malloc, so that a use after their end is seen.
-# What the sanitizers find is in build/asan-reports/<version>, for every process.
+# Runs tests with the extension under the address and undefined-behaviour sanitizers, on Python $1; further
+# arguments go to pytest and replace the tests of the hooks. Objects come from malloc, so that a use after
+# free is found. The sanitizers' reports of every process are in build/asan-reports/<version>.
 set -eu
 
 version=$1
@@ -23,8 +22,7 @@ if [ ! -e "$venv/.made" ]; then
     touch "$venv/.made"
 fi
 
-# Variables on the stack are not watched: greenlet copies all of it. The tests in
-# C watch those of the core.
+# Stack variables are not checked, because greenlet copies the stack. The C tests check those of the core.
 echo "building vestige for Python $version with sanitizers"
 env -u MAKEFLAGS PATH="$PWD/.venv/tools/bin:$PATH" "$venv/bin/python" -m pip \
     install -qq --disable-pip-version-check --no-build-isolation --no-deps \
@@ -42,7 +40,7 @@ if [ $# -eq 0 ]; then
         test_cpython_sample.py test_min_duration.py test_greenlets.py \
         test_tree_hostile.py test_memory_hooks.py test_memory_stacks.py
     cd ../..
-    # The sanitizers have another malloc: nothing grows in place.
+    # The sanitizers have another malloc, in which no block grows in place.
     # shellcheck disable=SC2046 # a list of files
     set -- $(printf 'tests/python/%s ' "$@") --deselect \
         tests/python/test_memory_hooks.py::test_a_block_that_grows_in_place_is_freed_and_allocated
@@ -56,7 +54,7 @@ PATH="$venv/bin:$PATH" PYTHONMALLOC=malloc \
     UBSAN_OPTIONS="print_stacktrace=1:log_path=$reports/ubsan" \
     "$venv/bin/python" -m pytest -q "$@" || result=$?
 
-# The reports also have allocations that were refused, as malloc would: no fault.
+# The reports also list allocations that malloc refused, which is no error.
 if grep -qsE 'ERROR: |runtime error: ' "$reports"/*; then
     echo "FAILED: the sanitizers found something, see $reports:"
     grep -hE '^SUMMARY: |runtime error: ' "$reports"/* | sort | uniq -c

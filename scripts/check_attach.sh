@@ -1,7 +1,7 @@
 #!/bin/sh
-# Attaches to a web server and leaves it again, 2,000 times on each Python, or on those
-# given as arguments, with and without a JIT where there is one; TIMES=100 is shorter.
-# proofs/results/attach.md says what came out, build/attach how it went.
+# Attaches to a web server and detaches from it 2,000 times on each Python, or on the given ones, with and
+# without a JIT where there is one; TIMES=100 is shorter. proofs/results/attach.md has the results,
+# build/attach the logs.
 set -eu
 
 mkdir -p build/attach

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Attaches 200 times to programs at difficult moments, on each Python or on those given as arguments, and as often to
-# those that listen; TIMES=20 is shorter. proofs/results/attach-races.md says what came out, build/attach how it went.
+# Attaches 200 times to programs at difficult moments, on each Python or on the given ones, and as often to
+# programs that listen; TIMES=20 is shorter. proofs/results/attach-races.md has the results, build/attach the
+# logs.
 set -eu
 
 mkdir -p build/attach

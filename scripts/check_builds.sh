@@ -1,8 +1,7 @@
 #!/bin/sh
-# Runs the tests of the extension on the builds of CPython that are given (3.13-dbg,
-# 3.13-debian, 3.11-static, 3.13+dev: proofs/builds.py tells what they are); those
-# that are not here are brought. proofs/results/builds.md says what came out. A build
-# that cannot be had is named as not run.
+# Runs the tests of the extension on the given builds of CPython (3.13-dbg, 3.13-debian, 3.11-static,
+# 3.13+dev: proofs/builds.py explains them); missing builds are downloaded. proofs/results/builds.md has the
+# results. Builds that are not available are reported as not run.
 set -eu
 
 here=

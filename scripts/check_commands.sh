@@ -1,6 +1,6 @@
 #!/bin/sh
-# Gives every command COUNT damaged inputs (1,000), in two processes. They run
-# in .venv/clients: `vestige query` needs DuckDB.
+# Gives every command COUNT damaged inputs (1,000), in two processes. Uses .venv/clients, because `vestige
+# query` needs DuckDB.
 set -eu
 
 python=$PWD/.venv/clients/bin/python

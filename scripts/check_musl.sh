@@ -1,7 +1,6 @@
 #!/bin/bash
-# Builds the core on musl, the C library of Alpine, without a warning, and runs the tests
-# in C. What it takes is fetched by musl_root.sh; where that cannot be had, the check is not
-# run, and says why.
+# Builds the core on musl, the C library of Alpine, without warnings, and runs the C tests. musl_root.sh
+# downloads what is needed; if something is not available, the check is skipped and says why.
 set -euo pipefail
 unset MAKEFLAGS
 export PATH="$PWD/.venv/tools/bin:$PATH"

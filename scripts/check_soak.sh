@@ -1,7 +1,7 @@
 #!/bin/sh
-# Starts and stops the profiler 100,000 times with each engine of each Python, those
-# without the GIL that are here among them, or of those given as arguments, the engines of a Python side by side;
-# proofs/results/soak.md says what came out, build/soak how it went.
+# Starts and stops the profiler 100,000 times with each engine of each installed Python (including those
+# without the GIL), or of the given ones; the engines of a Python run in parallel. proofs/results/soak.md has
+# the results, build/soak the logs.
 set -eu
 
 mkdir -p build/soak

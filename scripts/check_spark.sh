@@ -1,7 +1,6 @@
 #!/bin/sh
-# Asks every ready question of `vestige query` on a local Spark too, and compares
-# the rows. PySpark is half a gigabyte, and has an environment of its own on top
-# of the clients' and of Python $1's.
+# Runs every ready question of `vestige query` on a local Spark, too, and compares the rows. PySpark (half a
+# gigabyte) has a separate environment on top of the clients' and of Python $1's.
 set -eu
 
 if ! command -v java >/dev/null && [ -z "${JAVA_HOME:-}" ]; then

@@ -34,6 +34,6 @@ case $found in
     ;;
 esac
 "$home/bin/python" -c 'import torch, vestige; print("torch", torch.__version__)'
-# What records its operators is built once, into this user's cache.
+# Builds the recorder of torch's operators once, into this user's cache.
 [ $# -gt 0 ] || set -- tests/python/test_torch_*.py
 exec "$home/bin/python" -m pytest -q -p no:cacheprovider "$@"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs proofs/free_threads.py under the thread sanitizer for $1 seconds, 600 unless given: the
-# extension and the interpreter (3.14t-tsan, built if it is not here) both tell it what
-# they do. What races is in build/tsan-reports; proofs/tsan.supp lists what is not ours.
+# Runs proofs/free_threads.py under the thread sanitizer for $1 seconds (default: 600): the sanitizer watches
+# both the extension and the interpreter (3.14t-tsan, which is built if it is missing). Races are reported in
+# build/tsan-reports; proofs/tsan.supp lists races that are not vestige's.
 set -eu
 
 version=3.14t-tsan

@@ -1,10 +1,9 @@
-# For scripts that unpack Debian's packages beside the system's: which mirror, and how
-# apt is told to keep lists and archives of its own. Read by `.`, not run.
+# Shared by scripts that unpack Debian's packages outside the system: chooses the mirror, and gives apt
+# separate lists and archives. Sourced, not run.
 # shellcheck shell=bash
 
-# The first of Debian's mirrors that apt is told of (or DEBIAN_MIRROR), and Debian's
-# keys, as the beginning of a line of sources.list. Without a file of them, apt takes
-# those that it trusts for everything.
+# Prints the beginning of a line of sources.list: the first Debian mirror in apt's configuration (or
+# DEBIAN_MIRROR), and Debian's keys. Without a file of keys, apt uses the keys that it trusts for all sources.
 find_mirror() {
     local site=${DEBIAN_MIRROR:-} keys
     # shellcheck disable=SC2016 # apt expands it
@@ -15,8 +14,8 @@ find_mirror() {
     echo "deb ${keys:+[signed-by=$keys] }$site"
 }
 
-# Makes in folder $1 what apt needs for source line $2, and prints the configuration: an
-# empty system, which nothing of the machine's own apt reaches.
+# Makes in folder $1 everything that apt needs for source line $2, and prints the configuration: an empty
+# system, separate from the machine's own apt.
 apt_in() {
     mkdir -p "$1/lists/partial" "$1/archives/partial"
     : >"$1/status"
@@ -39,13 +38,13 @@ END
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vestige
 
-# Ends with the reason why it cannot be had.
+# Exits with the reason why the packages are not available.
 give_up() {
     echo "$1" >&2
     exit 1
 }
 
-# Makes $work, a private folder in which $cache/$1 is put together, and names its log.
+# Makes $work, a private folder in which $cache/$1 is built, and names its log.
 begin_root() {
     command -v apt-get >/dev/null || give_up "there is no apt"
     mirror=$(find_mirror) || give_up "apt knows no mirror of Debian"
@@ -82,7 +81,7 @@ END
     done
 }
 
-# Makes links of root $1 that begin at / begin at $2, where the root is going to be.
+# Makes links of root $1 that begin at / begin at $2, the root's final place.
 settle_links() {
     local link
     find "$1" -type l -lname '/*' | while read -r link; do
@@ -90,7 +89,7 @@ settle_links() {
     done
 }
 
-# Gives $1, which is whole, its name $2.
+# Renames $1, which is complete, to its final name $2.
 finish_root() {
     [ ! -e "$2" ] || mv -T "$2" "$work/old"
     mv -T "$1" "$2"

@@ -16,8 +16,8 @@ supported="3.11 3.12 3.13 3.14 3.15"
 free_threaded="3.14t 3.15t"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vestige/pythons
 
-# Prints where $1 really is, if it runs, is CPython, its version is $2, with a "t" if it
-# has no GIL, and it is a debug build if $3 says so.
+# Prints the real path of $1 if it runs, is CPython of version $2 (with a "t": without the GIL), and is a
+# debug build if $3 says so.
 probe() {
     "$1" -c 'import sys
 version = "%d.%d" % sys.version_info[:2] + "t" * ("t" in sys.abiflags)

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs each libFuzzer target, or those in TARGETS, for so many seconds, from the
-# corpus. What it finds interesting goes to build/fuzz/found/<target>, an input
-# that breaks something to build/fuzz/<target>-crash-... and the like.
+# Runs each libFuzzer target, or those in TARGETS, for $1 seconds, starting from the corpus. New inputs go to
+# build/fuzz/found/<target>, inputs that break something to build/fuzz/<target>-crash-… and similar files.
 set -eu
 
 seconds=${1:-60}

@@ -31,5 +31,5 @@ env -u MAKEFLAGS PATH="$PWD/.venv/tools/bin:$PATH" ".venv/$1/bin/python" -m pip 
     ${quick:+--config-settings=setup-args=-Dc_args=-Wno-maybe-uninitialized} .
 [ -z "$quick" ] || touch ".venv/$1/.quick"
 [ -n "$quick" ] || rm -f ".venv/$1/.quick"
-# Where torch is installed, what records its operators is built right away.
+# If torch is installed, builds the recorder of torch's operators now.
 ".venv/$1/bin/python" -m vestige.torch.build

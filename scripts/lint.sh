@@ -1,6 +1,6 @@
 #!/bin/bash
-# Looks at the sources without running them: by all checks, or by those that are
-# given. `make lint CHECKS='ruff mypy'` makes .venv/lint first.
+# Checks the sources without running them: by all checks, or by the given ones. `make lint CHECKS='ruff mypy'`
+# makes .venv/lint first.
 # shellcheck disable=SC2329 # functions are called by the name of their check
 set -u
 
@@ -36,7 +36,7 @@ check_version() { "$bin/python" scripts/lint/check_version.py; }
 # A reminder, except for rulers.
 check_words() { "$bin/python" scripts/lint/check_words.py; }
 
-# In Python, only the package is looked at: pytest uses what tests define.
+# For Python, only the package is checked, because pytest uses names that tests define.
 check_unused() {
     "$bin/python" scripts/lint/check_unused.py || return
     # A column of a report reads the attribute that its line names.

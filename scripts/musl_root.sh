@@ -1,9 +1,9 @@
 #!/bin/bash
-# Brings what the core is built with for musl, the C library of Alpine, into a cache folder
-# outside of the tree, and prints where: root/ has Debian's musl with headers, those of
-# Linux, and zlib and zstd, built from Debian's sources; cc runs this machine's gcc on it.
-# What cc makes runs on this machine. Nothing is installed, no root is needed.
-# The reason why it cannot be had goes to standard error, and the exit code is 1.
+# Downloads everything that is needed to build the core for musl, the C library of Alpine, into a cache folder
+# outside the tree, and prints the folder: root/ has Debian's musl with headers, Linux's headers, and zlib and
+# zstd built from Debian's sources; cc runs this machine's gcc with them. The results of cc run on this
+# machine. Nothing is installed, and root is not needed. If something is not available, the reason goes to
+# standard error, and the exit code is 1.
 set -euo pipefail
 . scripts/debian.sh
 

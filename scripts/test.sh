@@ -3,7 +3,7 @@
 # waits now and then, and sums up. A part's output is in build/test/<part>.log.
 set -euo pipefail
 
-# Brings the Pythons that are not here. Of those that cannot be had, $absent says why.
+# Installs missing Pythons. $absent says why some are not available.
 absent=
 bring_missing() {
     local version reason

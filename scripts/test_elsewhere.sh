@@ -8,7 +8,7 @@ here=$PWD
 there="$here/build/a földer/vestige"
 rm -rf "$there"
 mkdir -p "$there/.venv" "$there/build"
-# What is under version control or would be, with its times.
+# Copies the files that are or would be under version control, with their times.
 # shellcheck disable=SC2016 # the inner shell expands it
 git ls-files -z --cached --others --exclude-standard |
     xargs -0 sh -c 'for file; do [ ! -e "$file" ] || printf "%s\0" "$file"; done' sh |
@@ -22,7 +22,7 @@ make --no-print-directory develop PY="$1" QUICK="$1"
 site='import sysconfig; print(sysconfig.get_path("purelib"))'
 "$here/.venv/$1/bin/python" -c "$site" \
     >"$(".venv/$1/bin/python" -c "$site")/vestige-tests.pth"
-# As in every environment that has torch: no test is to wait for the compiler.
+# Like every environment that has torch: no test should wait for the compiler.
 ".venv/$1/bin/python" -m vestige.torch.build
 
 cd tests/python

@@ -63,18 +63,18 @@ run() {
     esac
 }
 
-# Lines of the log, none longer than a screen is wide.
+# Prints lines of the log, cut to the width of a screen.
 lines() {
     grep -E "$1" "$log" | cut -c 1-200 | awk '!seen[$0]++' | head -n "$2"
 }
 
-# What failed: tests as Meson and pytest name them, files as the compiler does.
+# Prints the names of failures: tests as Meson and pytest name them, files as the compiler does.
 failures() {
     lines '(^|[^a-z]) (FAIL|TIMEOUT|ERROR) +[0-9.]+s|^(FAILED|ERROR) |: (fatal )?error: ' 12
 }
 
-# What they said: failed checks, sanitizers' reports, exceptions. Of what is long
-# the end is shown too, where the exception is that a traceback ends with.
+# Prints the messages of failures: failed checks, sanitizers' reports, exceptions. Of long messages, the end
+# is shown, too, because a traceback ends with the exception.
 reasons() {
     if [ "$part" = lint ]; then
         lines '^[^ ]+:[0-9]+:' 40
@@ -89,7 +89,7 @@ mkdir -p build/test
 rm -f "build/test/$part.ok" "build/test/$part.failed"
 started=$SECONDS
 TIMEFORMAT='%U %S'
-# How long it took, and how much of that the processors had to do.
+# Prints how long the part took, and its CPU time.
 took() {
     echo "$((SECONDS - started)) s, $(awk '{ print int($1 + $2) }' \
         "build/test/$part.cpu") of CPU"

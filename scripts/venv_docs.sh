@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the environment .venv/docs: what builds the site, on top of what is
-# installed for Python $1.
+# Makes the environment .venv/docs with the tools that build the site, on top of the packages installed for
+# Python $1.
 set -eu
 
 echo "making .venv/docs"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes .venv/lint: what `make lint` runs. The tools come from PyPI; those for
-# JavaScript from npm, where there is node.
+# Makes .venv/lint with the tools of `make lint`. The tools come from PyPI; those for JavaScript come from
+# npm, if node is installed.
 set -eu
 
 python=$(scripts/find_python.sh --tools)

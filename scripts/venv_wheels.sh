@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv/wheels: what makes wheels that install on other machines.
+# Makes .venv/wheels with the tools that make wheels for other machines.
 set -eu
 
 echo "making .venv/wheels"
