@@ -1,4 +1,4 @@
-"""What a hook costs a call: the extra time of loops of calls while a profiler records them.
+"""The cost of a hook per call: the additional time of loops of calls while a profiler records them.
 
 One process alternates the profilers in short blocks. A block runs each loop several times; a run takes 0.1 to 0.3 ms,
 short enough that some are undisturbed on a busy machine. The fastest run of all counts; the fastest one without a

@@ -1,4 +1,4 @@
-"""vestige's engines beside each other and beside other profilers: loops of calls, six programs, a training step.
+"""vestige's engines compared with each other and with other profilers: loops of calls, six programs, a training step.
 
 Loops and programs: one process alternates the profilers, each in blocks of a few runs, the first of which is not
 counted. What counts is CPU time of the process; starting and stopping is not in it. vestige records to a new file in

@@ -1,9 +1,9 @@
 """Measures how long it takes to turn a million recorded calls into a file for viewers.
 
 Half of the calls are of a Python function and half of a C function. A process records them and exports them several
-times; the fastest counts, in elapsed time, and beside it stands the CPU time, which others on the machine lengthen
-less. VizTracer writes .json from C when asked to (dump_raw), and .json.gz by Python's json and gzip modules. Both
-write to the same folder and are run in turn.
+times; the fastest counts, in elapsed time, and the CPU time is shown, too, which depends less on the machine's other
+load. VizTracer writes .json from C when asked to (dump_raw), and .json.gz by Python's json and gzip modules. Both write
+to the same folder and are run in turn.
 """
 
 import os

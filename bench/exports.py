@@ -2,9 +2,9 @@
 
 The program is that of the family export: half of the calls are of a Python function and half of a C function. One
 process records it into a file and exports that several times in each format, in turn; the least CPU time counts, the
-kernel's included. Beside it stand the ratio to a copy of the file by read and write, measured the same way, and the ratio to
-the CPU time of VizTracer's .json (dump_raw) of the same program. Formats of sums are small:
-for them a copy says nothing.
+kernel's included. The table also has the ratio to a copy of the file by read and write, measured the same way, and the
+ratio to the CPU time of VizTracer's .json (dump_raw) of the same program. Formats of sums are small: for them a copy
+says nothing.
 """
 
 import os

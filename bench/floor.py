@@ -2,8 +2,9 @@
 the frames of simple calls itself, which is cheaper than the interpreter's path to a hook.
 
 An empty hook replaces ours: up to 3.11 a function that evaluates frames as the interpreter does by itself, from 3.12 on
-a callback of sys.monitoring for each event of Python functions. Another hook only reads the clock. C functions are not hooked. Beside them stand turbo without C functions (`c_functions=False`), turbo as it is, and
-VizTracer. All of them take turns in one process, as in `engines`.
+a callback of sys.monitoring for each event of Python functions. Another hook only reads the clock. C functions are not
+hooked. The table also has turbo without C functions (`c_functions=False`), turbo as it is, and VizTracer. All alternate
+in one process, as in `engines`.
 
 A C compiler makes the hooks.
 """

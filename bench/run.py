@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures vestige beside the profilers that people use today, on the Python that runs this.
+"""Compares vestige with the profilers that people use today, on the Python that runs this.
 
     python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE] [--write]
 

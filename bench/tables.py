@@ -1,10 +1,10 @@
 """Measures the cost of reading a million recorded calls as a table, and of writing them as Parquet and Arrow files.
 
-The program is that of the family export: half of the calls are of a Python function and half of a C function. One process
-records it into a file, then reads its spans as a bare stream, as a whole pyarrow.Table, and writes them in each format
-several times, in turn; the least CPU time counts, the kernel's included. Beside it stand the ratios to a copy of the file
-by read and write, to VizTracer's .json (dump_raw) of the same program and, where torch is installed, to torch.profiler's
-.json of a tenth of it, taken times ten.
+The program is that of the family export: half of the calls are of a Python function and half of a C function. One
+process records it into a file, then reads its spans as a bare stream, as a whole pyarrow.Table, and writes them in each
+format several times, in turn; the least CPU time counts, the kernel's included. The table also has the ratios to a copy
+of the file by read and write, to VizTracer's .json (dump_raw) of the same program and, where torch is installed, to
+torch.profiler's .json of a tenth of it, taken times ten.
 """
 
 import os

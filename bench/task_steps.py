@@ -13,7 +13,7 @@ round the least of one kind follows on that of the other, so that a machine that
 A recording knows nothing of tasks where the check of the interpreter's inside says so, so the flag that this check sets
 is changed here: that needs the extension's symbols (`make develop` keeps them) and nm. `--instructions` counts them by
 callgrind instead, which is the same on a busy machine. `--beside` compares what a recording costs in all with another
-build of vestige, say one of before tasks were recorded: processes of the two take turns.
+build of vestige, say one of before tasks were recorded: processes of the two alternate.
 """
 
 import argparse

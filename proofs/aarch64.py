@@ -118,7 +118,7 @@ def run_here(python: Path, env: dict[str, str], again: list[str]) -> tuple[list[
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--python", type=Path, required=True, help="of the environment with vestige, which qemu runs")
+    parser.add_argument("--python", type=Path, required=True, help="Python with vestige, which qemu runs")
     parser.add_argument("--qemu", required=True)
     parser.add_argument("--in-c", type=Path, required=True, help="what Meson wrote of the tests in C")
     parser.add_argument("--again", nargs="+", default=[], help="files to run again, of those that ran")

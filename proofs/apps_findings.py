@@ -1,4 +1,4 @@
-"""What `vestige report --findings` says of real applications, once each.
+"""The findings of `vestige report --findings` for real applications, each run once.
 
     python proofs/apps_findings.py                    all of them, with the Python that has torch
     python proofs/apps_findings.py --apps pandas ray

@@ -1,5 +1,6 @@
-"""What `--budget` promises: overhead by CPU time beside bare processes that take turns with it on one processor; and how
-far its estimates are from a full recording. Writes results/budget.md."""
+"""Checks the promises of `--budget`: the overhead in CPU time, compared with bare processes that alternate with
+recorded processes on one processor; and how far estimates are from a full recording. Writes results/budget.md.
+"""
 
 from __future__ import annotations
 

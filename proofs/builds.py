@@ -133,7 +133,7 @@ def try_build(name: str, engine: str) -> bool:
     python = TOP / ".venv" / environment / "bin" / "python"
     under, settings = CHECKS[checks]
     env = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", **settings}
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # a debug build compiles slowly
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # a debug build takes long to compile
     if engine:
         env["VESTIGE_ENGINE"] = engine
     title = " ".join([name, engine]).strip()

@@ -1,4 +1,4 @@
-"""Eight threads that do everything at once while recordings start and stop, on a Python without the GIL.
+"""Eight threads that do everything in parallel while recordings start and stop, on a Python without the GIL.
 
     python proofs/free_threads.py --seconds 600
 

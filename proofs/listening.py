@@ -1,4 +1,4 @@
-"""What a program pays that can be attached to and is not: nothing, in instructions.
+"""Counts what listening costs a program to which nobody attaches: no instructions.
 
     python proofs/listening.py --results proofs/results/listening.md
 

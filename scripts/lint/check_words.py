@@ -8,7 +8,7 @@ A comment that keeps such a word on purpose says "(words: kept)". The words that
 import re
 import sys
 
-from texts import PRODUCT, ROOT, comments, sources
+from texts import OTHERS, PRODUCT, ROOT, comments, sources
 
 BEGINS = re.compile(r"(?:What|Of|The same)\b")
 HOUSE = re.compile(r"\b(?:told|tells?|telling|beside|at once|slowly|odd|settle[sd]?|takes? turns)\b", re.IGNORECASE)
@@ -24,7 +24,7 @@ def look(text):
 
 
 def broken_rulers():
-    for path in sources([*PRODUCT, "tests", "fuzz", "bench", "examples"]):
+    for path in sources([*PRODUCT, *OTHERS]):
         text = path.read_text() if path.suffix != ".py" else ""
         for match in BROKEN_RULER.finditer(text):
             yield f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}: a ruler over two lines"
@@ -32,7 +32,7 @@ def broken_rulers():
 
 def main():
     found = 0
-    for path in sources([*PRODUCT, "scripts"]):
+    for path in sources([*PRODUCT, *OTHERS]):
         for line, text in comments(path):
             for word in look(text):
                 found += 1

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Draws a sheet from which a stranger judges the code: 24 functions, 160 comments, 70 errors and help texts.
 
-    draw_sheet.py SEED > sheet.md
+    draw_sheet.py SEED [FOLDER …] > sheet.md
+
+It draws from the given folders, or from the product.
 
 The reader marks each function with which folder it belongs to, what the reader may touch there, and who calls it, and
 each text with whether it was clear on first reading. proofs/results/reading.md is a filled sheet.
@@ -43,7 +45,7 @@ def drawn(title, of, count, paths, wanted=lambda _: True):
 def main():
     seed = sys.argv[1]
     random.seed(seed)
-    paths = sources(PRODUCT)
+    paths = sources(sys.argv[2:] or PRODUCT)
     print(f"# A stranger's sheet, drawn with the seed {seed}")
     drawn("Functions", defined, FUNCTIONS, paths)
     drawn("Comments", comments, COMMENTS, paths, is_sentence)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PRODUCT = ["src", "include", "python", "adapters"]
+OTHERS = ["tests", "fuzz", "bench", "proofs", "scripts", "examples", "docs"]
 C_LIKE = {".c", ".h", ".cpp", ".js", ".css"}
 TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|(/\*.*?\*/|//[^\n]*(?:\n[ \t]*//[^\n]*)*)', re.DOTALL)
 C_ERROR = re.compile(

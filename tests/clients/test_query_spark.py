@@ -1,4 +1,4 @@
-"""The same SQL on Spark: every ready question gives DuckDB's rows. Needs PySpark and Java; `make check-long` installs
+"""SQL on Spark: every ready question gives DuckDB's rows. Needs PySpark and Java; `make check-long` installs
 both.
 """
 

@@ -69,7 +69,7 @@ def test_the_check_finds_the_same_however_deep_it_is_asked_for():
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_a_structure_that_has_moved_is_found_out(fact):
-    """Reading beside the right place does no harm, and finds no value that looks right."""
+    """Reading next to the right place does no harm, and finds no value that looks right."""
     if fact in ELSEWHERE:
         pytest.skip("it is elsewhere on this build")
     for shift in SHIFTS:

@@ -20,7 +20,7 @@ from vestige import Trace, profile
 
 CAN_SEE = vestige._core.can_see_switches() == 0
 needs_switches = pytest.mark.skipif(not CAN_SEE, reason="the system does not tell when threads run")
-# seccomp's number of the architecture, and the number of perf_event_open there
+# (the architecture's number in seccomp filters, the number of the system call perf_event_open)
 HERE = {"x86_64": (0xC000003E, 298), "aarch64": (0xC00000B7, 241)}
 
 

@@ -1,4 +1,4 @@
-"""What distinguishes slow calls: `report --slow`, the finding `tail`, and the viewer opened at one call."""
+"""Finding out why some calls are slow: `report --slow`, the finding `tail`, and the viewer opened at one call."""
 
 import json
 from types import SimpleNamespace

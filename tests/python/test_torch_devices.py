@@ -107,7 +107,7 @@ def test_a_table_is_torchs_own(results, theirs, how):
 
 
 def by_hand():
-    """The same work as events of torch's, written by hand."""
+    """Returns this work as events of torch's, written by hand."""
     number = iter(range(1, 1000))
 
     def event(name, start, end, **more):

@@ -59,7 +59,7 @@ class Client:
 
 
 def name_alone(name):
-    """Removes the part that tells functions apart: `<lambda> app.py:12` becomes `<lambda>`."""
+    """Removes the part that distinguishes functions: `<lambda> app.py:12` becomes `<lambda>`."""
     alone = name.partition("> ")[0] + ">"
     return (
         alone

@@ -85,7 +85,7 @@ def main() -> int:
     parser.add_argument(
         "folder", nargs="?", default=os.environ.get("TORCH_TESTS"), help="folder of torch's test/profiler"
     )
-    parser.add_argument("--files", nargs="*", help="only these")
+    parser.add_argument("--files", nargs="*", help="only these files")
     parser.add_argument("--engines", default="turbo,safe", help="default: turbo,safe")
     parser.add_argument("-k", dest="only", help="only tests whose names match, as in pytest")
     parser.add_argument("--autograd", action="store_true", help="install(autograd=True): more tests reach vestige")

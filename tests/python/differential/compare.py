@@ -193,7 +193,9 @@ def recorded_of(trace, engine):
 
 
 def check(source, engines=None, warm=0):
-    """How many calls were compared, by engine. Raises Different, with the program and both trees, if an engine is wrong."""
+    """How many calls were compared, by engine. Raises Different, with the program and both trees, if an engine is
+    wrong.
+    """
     twin_result, trees = run_twin(source)
     calls = {}
     for engine in engines or usable_engines():
@@ -210,7 +212,7 @@ COPIES = 8
 
 
 def check_at_once(source):
-    """The same with copies of the program, each on a thread of its own, all at once: for Pythons without the GIL. Threads
+    """Compares copies of the program, each on its own thread, all in parallel: for Pythons without the GIL. Threads
     that a program starts are not compared, since those of all copies have the same names."""
     (engine,) = usable_engines()
     twin_result, trees = run_twin(source)

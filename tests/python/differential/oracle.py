@@ -25,7 +25,7 @@ from .twin import twin
 
 
 class Node:
-    """A call: its name, what it called, whether it was left by an exception; `why` tells apart calls in C."""
+    """A call: its name, what it called, whether it was left by an exception; `why` distinguishes calls of C functions."""
 
     __slots__ = ("name", "children", "raised", "why")
 
@@ -353,7 +353,7 @@ class AsyncManager:
 
 # ---- names of C functions ----------------------------------------------
 
-# What is raised before the function's own code is reached: by how it was called, by what it was called on.
+# Errors raised before the function's own code is reached: because of wrong arguments, or because of the object.
 WRONG_CALLS = {
     "arguments": re.compile(r"takes (no|exactly one|no keyword) arguments?\b"),
     "self": re.compile(r"needs an argument|doesn't apply to"),
