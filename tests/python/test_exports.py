@@ -141,7 +141,7 @@ def fields(data):
 
 
 def read_perfetto(data):
-    """Returns spans in the form of read_chrome(). Each sequence has its own clock, tracks and names."""
+    """Returns spans in the form of the fixture `spans`. Each sequence has its own clock, tracks and names."""
     names, clocks, tracks, begun, spans, tids = {}, {}, {}, {}, [], {}
     for _, packet in fields(data):
         parts = dict(fields(packet))

@@ -361,7 +361,7 @@ WRONG_CALLS = {
 
 
 def native_name(function):
-    """As the documentation has them; None of what is no C function: a class, a slot, a Python function."""
+    """Returns a C function's name as documented; None for anything else: a class, a slot, a Python function."""
     if type(function) is types.MethodType:  # isinstance would ask the object
         function = function.__func__
     if type(function) is types.MethodDescriptorType:
