@@ -42,26 +42,76 @@ def test_what_changed_is_told_in_sentences(sides):
     assert len(told) == 3
     assert "• app.py:9: load takes 4 times as long a call (2.00 ms → 8.00 ms), +240 ms." in told
     assert "• app.py:3: parse is called 3 times as often (100 → 300 calls), +200 ms." in told
-    assert "• a.py:1: <new & odd> is new: 3 calls, +150 ms." in told
+    assert "• a.py:1: main now also calls <new & odd>: +150 ms." in told
 
 
 def test_the_other_way_round_it_got_better(sides):
     said = vestige("diff", *sides[::-1]).out
     assert "load takes 0.25 times as long a call" in said
     assert "parse is called 0.33 times as often (300 → 100 calls), -200 ms" in said
-    assert "<new & odd> is gone: it had 3 calls, -150 ms" in said
+    assert "main no longer calls <new & odd>: -150 ms" in said
 
 
 def test_findings_are_in_json_too(sides):
     document = json.loads(vestige("diff", *sides, "--format", "json").out)
     kinds = {finding["where"]["function"]: finding["kind"] for finding in document["findings"]}
-    assert kinds == {"app.py:9: load": "time", "app.py:3: parse": "calls", "a.py:1: <new & odd>": "new"}
+    assert kinds == {"app.py:9: load": "time", "app.py:3: parse": "calls", "a.py:1: main": "new"}
+    (new,) = [finding for finding in document["findings"] if finding["kind"] == "new"]
+    assert new["where"]["calls"] == ["a.py:1: <new & odd>"]
     assert all(finding["numbers"]["effect_ns"] > 0 for finding in document["findings"])
 
 
 def test_without_a_change_there_is_no_finding(sides):
     assert "no finding" in vestige("diff", sides[0], sides[0]).out
     assert json.loads(vestige("diff", sides[0], sides[0], "--format", "json").out)["findings"] == []
+
+
+JSON, RE = "/usr/lib/python3.12/json/__init__.py", "/usr/lib/python3.12/re.py"
+LIBRARY = [
+    define(1, "main"),
+    define(2, "parse", "app.py", 3),
+    define(3, "dumps", JSON, 183),
+    define(4, "encode", "/usr/lib/python3.12/json/encoder.py", 183),
+    define(5, "compile", RE, 9),
+    define(6, "clean", "app.py", 9),
+    define(7, "retry", "app.py", 20),
+]
+
+
+def with_calls(path, *inside):
+    """Writes a trace in which main calls parse 40 times; each of them takes 1 ms, and makes the calls `inside`."""
+    words = [enter(1)]
+    for _ in range(40):
+        words += [enter(2), *inside, leave(2, delta=MS)]
+    path.write_bytes(trace(definitions(thread(), *LIBRARY), records(*words, leave(1))))
+    return path
+
+
+def sentences(*words):
+    return [line for line in vestige("diff", *words).out.splitlines() if line.startswith("•")]
+
+
+def call(number, ms, *inside):
+    return [enter(number), *inside, leave(number, delta=ms * MS)]
+
+
+def test_all_that_is_new_is_one_sentence_about_the_users_function_that_calls(tmp_path):
+    before = with_calls(tmp_path / "a.vst")
+    after = with_calls(tmp_path / "b.vst", *call(3, 2, *call(4, 4)), *call(5, 1))
+    assert sentences(before, after) == ["• app.py:3: parse now also calls json.dumps, re.compile: +280 ms."]
+    assert sentences(after, before) == ["• app.py:3: parse no longer calls json.dumps, re.compile: -280 ms."]
+
+
+def test_calls_that_a_library_makes_anew_name_the_users_call_of_the_library(tmp_path):
+    before = with_calls(tmp_path / "a.vst", *call(3, 2))
+    after = with_calls(tmp_path / "b.vst", *call(3, 2, *call(4, 4)))
+    assert sentences(before, after) == ["• app.py:3: parse now also calls json.encode in json.dumps: +160 ms."]
+
+
+def test_time_that_was_there_before_is_not_that_of_a_new_caller(tmp_path):
+    before = with_calls(tmp_path / "a.vst", *call(6, 5), *call(3, 5))
+    after = with_calls(tmp_path / "b.vst", *call(7, 2, *call(6, 5), *call(3, 5)))
+    assert sentences(before, after) == ["• app.py:3: parse now also calls retry: +80.0 ms."]
 
 
 def boxes(text):

@@ -5,8 +5,10 @@ a trace with those of the processes it started.
 from __future__ import annotations
 
 from vestige._core import TraceError
+from vestige.base.failure import Failure, explain
 from vestige.base.terminal import Progress
-from vestige.cli.report.data import BUDGET, budget_of, shown_name
+from vestige.cli.report.data import BUDGET, Data, budget_of, shown_name
+from vestige.cli.report.lines import TABLE as LINES
 from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.kinds import PYTHON
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
     from vestige._core import Function
     from vestige.cli.patterns import Patterns
-    from vestige.cli.report.data import Named
+    from vestige.cli.report.data import Named, Node
+    from vestige.cli.report.lines import Lines
     from vestige.reading.inputs import Source
 
     Key = tuple[int, str, str, int]
@@ -72,7 +75,10 @@ class Run:
         self.sources = sources
         self.functions: dict[Key, Sums] = {}
         self.names: dict[Key, str] = {}
+        self.keys: dict[str, Key] = {}  # by shown name
         self.calls = 0
+        self._patterns: Patterns | None = None
+        self._data: Data | None = None
         self.budgets: list[Named] = []
         self._error: float | None = None
         self.ns = max(s.facts["end_ns"] for s in sources) - min(s.facts["start_ns"] for s in sources)
@@ -92,7 +98,38 @@ class Run:
     def lost(self) -> int:
         return sum(source.facts["lost"] + source.facts["dropped"] for source in self.sources)
 
+    @property
+    def tree(self) -> Node:
+        """Returns the tree of calls of all threads; it is read when something asks for it."""
+        return self._read_tree().tree
+
+    @property
+    def lines(self) -> Lines:
+        return self._read_tree().lines
+
+    def _read_tree(self) -> Data:
+        if self._data is None:
+            self._data = Data()
+            choose = self._patterns.left_out if self._patterns is not None else None
+            for source in self.sources:
+                progress = Progress(f"reading the calls of {source.path}")
+                try:
+                    self._data.add(
+                        source.open(),
+                        source.metadata,
+                        ["calls", LINES],
+                        choose=choose,
+                        fold_imports=True,
+                        progress=progress,
+                    )
+                except (OSError, TraceError) as error:
+                    raise Failure(explain(source.path, error)) from None
+                finally:
+                    progress.clear()
+        return self._data
+
     def read(self, source: Source, patterns: Patterns, progress: Progress) -> None:
+        self._patterns = patterns
         trace = source.open()
         functions = trace.functions()
         marks = bytearray(len(functions))
@@ -106,6 +143,7 @@ class Run:
             if key is None or function is None or not row.calls:
                 continue
             self.names[key] = shown_name(function)
+            self.keys[shown_name(function)] = key
             self.functions.setdefault(key, Sums()).add(row)
             self.calls += row.calls
 
@@ -215,7 +253,8 @@ class Comparison:
         names: dict[Key, str] = {}
         for run in (*before, *after):
             names.update(run.names)
-        self.rows = [self._row(key, name) for key, name in names.items()]
+        self.by_key = {key: self._row(key, name) for key, name in names.items()}
+        self.rows = list(self.by_key.values())
 
     # ---- noise that all have ---------------------------------------------------
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 import os
 import re
 
-from vestige._core import TraceError
 from vestige.base.content_hash import content_hash
 from vestige.base.failure import Failure, explain
 from vestige.base.new_files import replacing
 from vestige.base.printable import one_line
 from vestige.base.quantities import duration, percent, signed
-from vestige.cli.report.data import Data
 from vestige.reading.kinds import NATIVE
 from vestige.viewer.modules import join_modules
 from vestige.viewer.pages import FOLDER
@@ -49,13 +47,7 @@ def build(before: Sequence[Run], after: Sequence[Run]) -> Box:
     root = Box("all", "all threads")
     for side, runs in enumerate((before, after)):
         for run in runs:
-            for source in run.sources:
-                data = Data()
-                try:
-                    data.add(source.open(), source.metadata, ["calls"], fold_imports=True)
-                except (OSError, TraceError) as error:
-                    raise Failure(explain(source.path, error)) from None
-                _add(root, data.tree, side, 1 / len(runs))
+            _add(root, run.tree, side, 1 / len(runs))
     root.total = [sum(child.total[side] for child in root.children.values()) for side in (0, 1)]
     order = [root]
     for box in order:  # the list grows in the loop: parents come before children
