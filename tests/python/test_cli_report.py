@@ -424,4 +424,5 @@ def test_a_recording_of_memory_alone_is_reported_as_by_memory_report(workplace, 
     assert len(kept) == 20
     told = workplace.vestige("memory-report", "m.vst", *(word for word in words if word != "--memory")).stdout
     assert workplace.vestige("report", "m.vst", *words).stdout == told != ""
-    assert workplace.vestige("report", "m.vst", "--threads").stdout != told
+    other = workplace.vestige("report", "m.vst", "--threads").stdout
+    assert other != told and other.splitlines()[-1] == "memory alone was recorded here: vestige memory-report m.vst"

@@ -6,9 +6,11 @@ import io
 import json
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -250,6 +252,27 @@ def test_the_report_is_readable_in_80_columns(recorded):
         assert part in text
     assert "app.py:7 leak" in text
     assert "by main app.py:17 < <module> app.py:26" in text
+
+
+def test_the_report_draws_what_was_in_use_over_time(tmp_path):
+    with memory.track(tmp_path / "m.vst"):
+        kept = [bytearray(1_000_000) for _ in range(8)]
+        time.sleep(0.2)
+        kept.clear()
+        time.sleep(0.2)
+        bytes(2000)
+    lines = vestige_said("memory-report", str(tmp_path / "m.vst"))
+    at = next(number for number, line in enumerate(lines) if line.startswith("in use, over "))
+    assert re.search(r", at most 7\.\d\d MiB:$", lines[at])
+    curve = lines[at + 1].strip()
+    assert len(curve) == 60 and curve[15] == "█" and curve[50] == "▁"
+    assert not any(
+        line.startswith("in use") for line in vestige_said("memory-report", "--leaks", str(tmp_path / "m.vst"))
+    )
+
+
+def vestige_said(*words):
+    return subprocess.run([COMMAND, *words], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_parts_of_the_report_can_be_asked_for(recorded):

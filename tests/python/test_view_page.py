@@ -45,6 +45,8 @@ def place(tmp_path_factory):
     assert workplace.vestige(*common, "-o", "torn.vst", "app.py", "die").returncode != 0
     nothing = ["run", "-q", "--no-c", "--no-gc", "--include", "nothing", "-o", "empty.vst", "-c", "pass"]
     assert workplace.vestige(*nothing).returncode == 0
+    hold = ["-c", "kept = [bytearray(10_000_000) for _ in range(3)]"]
+    assert workplace.vestige("memory", "-q", "-o", "memory.vst", *hold).returncode == 0
     return workplace
 
 
@@ -614,3 +616,20 @@ def test_a_button_folds_imports(browser, server, place):
         assert compare(page.eval("vestige.info.traces[0].threads[0].spans"), rows)
     assert page.errors() == []
     page.close()
+
+
+def test_a_recording_of_memory_alone_shows_its_curve_and_names_its_report(place, browser):
+    server = Served(place.path, "memory.vst")
+    try:
+        page = browser.open(server.url)
+        page.set_size(1366, 768)
+        page.wait(READY)
+        said = text(page, "#banners")
+        assert "Memory alone was recorded" in said and "vestige memory-report" in said and "memory.vst" in said
+        curves = dict(page.eval("vestige.counters.whole.get(0).counters.map(one => [one.name, one.most])"))
+        assert curves["memory"] > 30_000_000
+        assert page.eval("vestige.timeline.tracks.some(one => one.counter?.name === 'memory')")
+        assert page.errors() == []
+        page.close()
+    finally:
+        server.stop()

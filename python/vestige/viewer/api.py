@@ -316,6 +316,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "error": shown.error,
         "records": shown.facts.get("records", facts["records"]),
         "spans": shown.facts.get("spans", 0),
+        "memory": facts["memory"],
         "ended": source.ended,
         "lost": facts["lost"],
         "dropped": facts["dropped"],

@@ -68,7 +68,8 @@ def tell(inputs: Inputs, options: Namespace) -> int:
     else:
         from .tables import show
 
-        show(read, _sections(options) or OVERVIEW, options.n or (20 if _sections(options) else 5), sys.stdout)
+        asked = _sections(options)
+        show(read, asked or OVERVIEW, options.n or (20 if asked else 5), sys.stdout, draws_curve=not asked)
     return int(inputs.failed)
 
 

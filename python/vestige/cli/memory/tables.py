@@ -8,6 +8,7 @@ from vestige.base.quantities import duration, plural, power_size, size
 from vestige.base.terminal import cut, cut_front, line_width, width_of
 
 from . import resident
+from .curve import curve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ UNNAMED = "(unnamed)"
 NOTHING = Amount((0, 0, 0))
 
 
-def show(read: Read, sections: Sequence[str], rows: int, out: TextIO) -> None:
-    _show_head(read, out)
+def show(read: Read, sections: Sequence[str], rows: int, out: TextIO, *, draws_curve: bool = False) -> None:
+    _show_head(read, out, draws_curve=draws_curve)
     if len(read) > 1:
         _show_processes(read, out)
     for section in sections:
@@ -47,7 +48,7 @@ def show(read: Read, sections: Sequence[str], rows: int, out: TextIO) -> None:
 # ---- the head ------------------------------------------------------------
 
 
-def _show_head(read: Read, out: TextIO) -> None:
+def _show_head(read: Read, out: TextIO, *, draws_curve: bool = False) -> None:
     summaries = [summary for _, summary in read]
     total = _sum(summary["views"]["total"] for summary in summaries)
     span = max(s["last_ns"] for s in summaries) - min(s["first_ns"] for s in summaries)
@@ -60,6 +61,8 @@ def _show_head(read: Read, out: TextIO) -> None:
             _wrap(line, out)
     for line in _notes(read):
         _wrap(line, out)
+    for line in curve(read) if draws_curve else ():
+        print(line, file=out)
 
 
 def _notes(read: Read) -> list[str]:

@@ -575,6 +575,8 @@ def _show(reading: Reading, options: Namespace) -> None:
         print(file=out)
         show(columns.PROCESSES.in_text(()), reading.read, len(reading.read), out)
     show_left_out(reading.facts, [source.metadata for source in reading.read], data, out)
+    if reading.has_memory and not data.calls and options.view != "memory":
+        print(memory.pointer(source.path for source in reading.read), file=out)
 
 
 def _unknown(data: Data) -> str:

@@ -6,6 +6,7 @@ from vestige.base.quantities import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from .command import Reading
@@ -30,3 +31,10 @@ def summary(reading: Reading) -> str:
         f"{all_['allocations']:,} allocations; {size(all_['not_freed_bytes'])} not freed"
         + (" (estimates)" if all_["sampled"] else "")
     )
+
+
+def pointer(paths: Iterable[str]) -> str:
+    """Returns the command that shows a recording of memory alone."""
+    from shlex import join
+
+    return f"memory alone was recorded here: {join(['vestige', 'memory-report', *paths])}"

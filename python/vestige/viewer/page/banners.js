@@ -59,5 +59,7 @@ export function notesOf(trace) {
 /** Returns the note for traces without spans. */
 export function emptyNote(info) {
   if (info.traces.some((trace) => trace.spans > 0)) return null;
+  const files = info.traces.filter((trace) => trace.memory).map((trace) => trace.file ?? trace.title);
+  if (files.length) return `Memory alone was recorded here. Below is its curve; what held it: vestige memory-report ${files[0]}${files.length > 1 ? " …" : ""}`;
   return info.traces.length ? `Nothing was recorded: the trace has no spans${info.duration_ns > 0 ? ` in ${formatMoment(info.duration_ns)}` : ""}.` : "There is no trace to show.";
 }
