@@ -15,7 +15,6 @@ from . import _core
 from . import torch as torch_api
 from .recording import endings, forked, standard_error
 from .recording import options as recording_options
-from .recording.caches import note_caches
 from .recording.metadata import check_json, check_key, facts_of, note_storage
 from .recording.option_table import OPTIONS
 from .recording.options import read_options, sched_note, tell_engine
@@ -390,8 +389,13 @@ class profile(TorchProfile):
                 if self._is_child and self._session.recording:
                     self._session.name_process()
                 self._session.note_sources()
+                if was_tracing:
+                    self._session.stop()
                 note_storage(self)
-                note_caches(self)
+                if "functools" in sys.modules:  # else there are no caches
+                    from .recording.caches import note_caches
+
+                    note_caches(self)
                 self._session.finish()
                 if not self._is_child:  # a child stays silent
                     self._tell_loss()

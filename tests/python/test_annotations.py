@@ -113,7 +113,7 @@ def test_a_decorated_function_stays_itself():
         return x + y
 
     assert function(1) == 3
-    assert (function.__name__, function.__doc__) == ("function", "Says what it does.")
+    assert (function.__name__, function.__doc__) == ("function", "A docstring, which the decorator must keep.")
     assert str(inspect.signature(function)) == "(x: int, *, y: int = 2) -> int"
 
 

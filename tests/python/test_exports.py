@@ -392,6 +392,9 @@ def test_pstats_counts_as_cprofile_does(tmp_path):
     here = test_pstats_counts_as_cprofile_does.__code__.co_firstlineno
     for _, _, callers in ours.values():
         callers.pop((__file__, here), None)
+    # list() runs the generator. Its call has a span, for which cProfile has no event.
+    for counts in (ours, expected):
+        counts[__file__, produce.__code__.co_firstlineno][2].clear()
     assert ours == expected
     assert len(expected) == 5
 

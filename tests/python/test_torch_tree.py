@@ -66,7 +66,8 @@ def nodes(prof):
 
 def plain(name):
     """Returns the name without parts that differ between calls or profilers."""
-    name = re.sub(r"pybind11_builtins\.[^ ]+", "PyCapsule", name)
+    # vestige names what pybind11 3 binds as a function, not as a method of pybind11's own object.
+    name = re.sub(r"method (\S*) of pybind11_builtins\.[^ ]+ object", r"function \1", name)
     return re.sub(r" at 0x[0-9a-fA-F]+>", ">", name)
 
 
@@ -136,7 +137,7 @@ def test_functions_in_c_that_operators_hold_are_in_the_tree_as_in_torchs(engine)
     ours, theirs = both(work, with_stack=True)
     shown = list(lines(below(ours, ": work")))
     assert shown == list(lines(below(theirs, ": work")))
-    assert "  <built-in method  of PyCapsule object>" in shown
+    assert "  <built-in function >" in shown
 
 
 def test_operators_allocations_and_annotations_nest_without_calls():

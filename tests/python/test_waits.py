@@ -160,7 +160,7 @@ def test_the_end_of_a_run_shows_waits_where_they_happen(workplace):
             time.sleep(0.3)
         def busy():
             start = time.thread_time()
-            while time.thread_time() - start < 0.2:
+            while time.thread_time() - start < 0.6:
                 sum(number * number for number in range(1000))
         threads = [threading.Thread(target=idle) for _ in range(3)]
         for thread in threads:
