@@ -117,7 +117,7 @@ ROOMS = {
 }
 # modules at the top that these folders may import; other folders may import any
 ABOVE = {"base": {"render"}, "reading": {"tables"}}
-ENTRANCES = {"__main__"}  # these run the command line
+ENTRANCES = {"__main__", "notebook"}  # these run the command line, or show its reports
 
 LINES_MAX = 600
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)

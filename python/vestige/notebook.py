@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import threading
 
 from . import TraceError
 from .profiler import profile
@@ -67,7 +68,7 @@ def load_ipython_extension(shell: Any) -> None:
                 raise _usage(f"%%vestige takes options alone, not {rest.strip()!r}; {USAGE}")
             if cell is None and not rest.strip():
                 raise _usage(f"%vestige needs a statement to record, %%vestige a cell; {USAGE}")
-            run(self.shell, cell if cell is not None else rest, options)
+            run(self.shell, cell if cell is not None else rest, options, first_line=1 if cell is None else 2)
 
     shell.register_magics(VestigeMagics)
 
@@ -79,10 +80,11 @@ def _usage(message: str) -> Exception:
     return error
 
 
-def run(shell: Any, source: str, options: dict[str, Any]) -> None:
+def run(shell: Any, source: str, options: dict[str, Any], first_line: int) -> None:
     rows = _rows(options)
     output = options.get("o", options.get("output"))
-    name, parts = _compile(shell, source)
+    name, parts = _compile(shell, source, first_line)
+    threads = _other_threads()
     _check_await(parts)
     try:
         prof = profile(
@@ -108,7 +110,7 @@ def run(shell: Any, source: str, options: dict[str, Any]) -> None:
     if value is not None and raised is None and not source.rstrip().endswith(";"):
         sys.displayhook(value)
     if "q" not in options and "quiet" not in options:
-        _show(prof, name, rows, raised, output)
+        _show(shell, prof, name, threads, rows, raised, output)
     if raised is not None:
         _show_as_without(shell, raised, name)
         raise raised
@@ -121,13 +123,13 @@ def _rows(options: dict[str, Any]) -> int:
     return int(text)
 
 
-def _compile(shell: Any, source: str) -> tuple[str, list[Any]]:
-    """Returns the code's file name and its compiled parts. The last expression is a part of its own: its value is shown
-    after the recording.
+def _compile(shell: Any, source: str, first_line: int) -> tuple[str, list[Any]]:
+    """Returns the code's file and its compiled parts. The last expression is a part of its own: its value is shown
+    after the recording. Lines are those of the cell, in which the code begins at `first_line`.
     """
     try:
-        text = shell.transform_cell(source)
-        name = shell.compile.cache(text, shell.execution_count, raw_code=source)
+        text = "# %%vestige\n" * (first_line - 1) + shell.transform_cell(source)
+        name = shell.compile.cache(text, shell.displayhook.prompt_count, raw_code=source)
         tree = shell.transform_ast(shell.compile.ast_parse(text, filename=name))
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         last = tree.body[-1] if tree.body else None
@@ -145,7 +147,7 @@ def _compile(shell: Any, source: str) -> tuple[str, list[Any]]:
             lines = shell.SyntaxTB.structured_traceback(type(error), error, [])
             failure._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
         raise failure from None
-    return os.path.basename(name), parts
+    return name, parts
 
 
 def _check_await(parts: list[Any]) -> None:
@@ -166,11 +168,25 @@ def _execute(shell: Any, code: Any, names: dict[str, Any]) -> Any:
     return shell.loop_runner(value) if code.co_flags & CO_COROUTINE else value
 
 
-def _show(prof: profile, name: str, rows: int, error: BaseException | None, output: str | None) -> None:
+def _show(
+    shell: Any,
+    prof: profile,
+    name: str,
+    threads: set[int],
+    rows: int,
+    error: BaseException | None,
+    output: str | None,
+) -> None:
     from IPython.display import display
 
+    from .cli.report import cell
+
     results = prof._read()
-    overview = of_trace(results.trace, results.selection, memory=prof.profile_memory, cell=name)
+    overview = of_trace(results.trace, results.selection, memory=prof.profile_memory, cell=os.path.basename(name))
+    places = cell.Places(results.trace, {name: shell.displayhook.prompt_count, **_numbers(shell)})
+    for row in overview.rows:
+        row.shown = places.text(row.shown)
+    cell.explain(overview, results.trace, results.selection, name, threads, places)
     if error is not None:
         overview.note = f"up to {type(error).__name__}"
     elif output is not None:
@@ -178,10 +194,20 @@ def _show(prof: profile, name: str, rows: int, error: BaseException | None, outp
     display(Result(overview, rows))
 
 
+def _other_threads() -> set[int]:
+    """Returns the ids of all other threads, with those that Python did not start."""
+    return {int(tid) for tid in os.listdir("/proc/self/task")} - {threading.get_native_id()}
+
+
+def _numbers(shell: Any) -> dict[str, int]:
+    """Returns the numbers of the cells that ran, by their files. Old versions of IPython do not have them."""
+    return dict(getattr(shell.compile, "_filename_map", {}))
+
+
 def _show_as_without(shell: Any, error: BaseException, name: str) -> None:
     """Makes IPython show the traceback from the cell's own frame on, so that it looks as it does without vestige."""
     traceback: TracebackType | None = error.__traceback__
-    while traceback is not None and os.path.basename(traceback.tb_frame.f_code.co_filename) != name:
+    while traceback is not None and traceback.tb_frame.f_code.co_filename != name:
         traceback = traceback.tb_next
     if traceback is None or isinstance(error, SyntaxError):
         return

@@ -64,6 +64,8 @@ class Overview:
         self.dropped = 0
         self.title = ""  # shown instead of the duration
         self.note = ""  # a sentence from the caller, shown below the table
+        self.findings: list[str] = []  # lines shown above the table
+        self.picture = ""  # a flame graph in SVG, shown below the table
 
     @property
     def whole_ns(self) -> int:
@@ -94,6 +96,8 @@ class Overview:
         whole = self.whole_ns or 1
         layout = Layout(self.columns, whole_ns=whole)
         lines = [f'<div class="vestige">{STYLE}<b>{escape(self.head)}</b>']
+        if self.findings:
+            lines.append(f"<div>{'<br>'.join(map(escape, self.findings))}</div>")
         if self.rows:
             heads = "".join(f"<th>{escape(column.heading)}</th>" for column in self.columns)
             lines.append(f"<table><tr>{heads}</tr>")
@@ -104,12 +108,15 @@ class Overview:
         if self.rows:
             lines.append("</table>")
         lines += [f"<small>{escape(note)}</small>" for note in self._notes(count)]
-        return "".join(lines) + "</div>"
+        return "".join(lines) + self.picture + "</div>"
 
     def text(self, count: int = ROWS) -> str:
         """Returns the table as text, like `vestige report`."""
+        from textwrap import wrap
+
         layout = Layout(self.columns, self.rows[:count], WIDTH, whole_ns=self.whole_ns)
-        lines = [self.head]
+        found = [wrap(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in self.findings]
+        lines = [self.head, *(line for each in found for line in each)]
         if self.rows:
             lines.append(layout.head)
         lines += [layout.line(row) for row in self.rows[:count]]
