@@ -300,7 +300,7 @@ static vst_id callable_find(uintptr_t subject)
     vst_id id = VPY_NO_SLOT;
 
     vpy_state_take();
-    if (c->subject == subject &&
+    if (c->subject == subject && c->round == state->round &&
         (c->alive == NULL ||
          vpy_weakref_is_to(c->alive, (PyObject *)(subject & ~(uintptr_t)1))))
         id = c->id;
@@ -329,7 +329,7 @@ static vst_id callable_keep(uintptr_t subject, const callable_name *n)
     if ((stays || alive != NULL) && vpy_calls.natives.tracer != NULL) {
         PyObject *old = c->alive;
         state->are_used = true;
-        *c = (vpy_callable){.subject = subject, .alive = alive, .id = id};
+        *c = (vpy_callable){subject, alive, id, state->round};
         alive = old;
     }
     vpy_state_give();
@@ -411,18 +411,21 @@ void vpy_callable_ids_rest(bool (*is_out)(vst_id id))
     for (size_t i = 0; i < VPY_CALLABLES_KEPT; i++) {
         vpy_callable *c = &state->kept[i];
         vst_id id = VPY_ID(c->id);
-        if (c->subject != 0 && id != 0)
+        if (c->subject != 0 && c->round == state->round && id != 0)
             c->id = is_out(id) ? id | VPY_LEFT_OUT : id;
     }
 }
 
 void vpy_callable_ids_clear(void)
 {
+    bool drops = state->are_used && !vpy_thunks_are_passed_on();
+
     vpy_state_take();
-    for (size_t i = 0; state->are_used && i < VPY_CALLABLES_KEPT; i++) {
+    state->round++;
+    for (size_t i = 0; drops && i < VPY_CALLABLES_KEPT; i++) {
         Py_XDECREF(state->kept[i].alive);
         state->kept[i] = (vpy_callable){.subject = 0};
     }
-    state->are_used = false;
+    state->are_used &= !drops;
     vpy_state_give();
 }

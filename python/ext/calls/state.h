@@ -104,6 +104,7 @@ typedef struct vpy_callable {
     uintptr_t subject; /* whose id it is; 0: empty */
     PyObject *alive;   /* weak reference to it; NULL: it is never freed */
     vst_id id;         /* 0: its calls are not recorded */
+    uint32_t round;    /* the id is right in this round */
 } vpy_callable;
 
 enum { VPY_CALLABLES_KEPT = 1024 };
@@ -118,7 +119,8 @@ struct vpy_callable_ids_state {
     newfunc python_new;
     destructor python_dealloc;
     vpy_callable kept[VPY_CALLABLES_KEPT];
-    bool are_used; /* some are kept */
+    bool are_used;  /* some are kept */
+    uint32_t round; /* number of times that all ids were forgotten */
 };
 
 /* turbo_test.c. Guarded by the control lock. */
