@@ -52,7 +52,6 @@ PLANTED = {
     "tiny_function": ("short calls", "loop", "tiny(i)"),
     "tiny_method": ("short calls", "collect", "text.split()"),
     "blocks_the_loop": ("blocked loop", "handler", "time.sleep(0.2)"),
-    "idle_pool": ("one thread", "compute", "for i in range(4_000_000)"),
     "asks_again": ("same arguments", "answer", 'lookup("the same")'),
 }
 

@@ -97,6 +97,6 @@ def test_spans_tell_what_they_allocated(exported):
     spans = {
         event["name"].rpartition(": ")[2]: event["args"] for event in events(exported / "t.json") if event["ph"] == "X"
     }
-    assert 5_000_000 <= spans["load"]["Self Allocated Bytes"] < 5_100_000
+    assert 5_000_000 <= spans["load"]["Allocated Bytes"] < 5_100_000
     assert spans["work"]["Allocated Bytes"] > 10_000_000 + 100_000
     assert spans["work"]["Self Allocated Bytes"] < 5_000_000

@@ -138,10 +138,16 @@ class Place:
 # ---- functions: name -> calls, self, total ----------------------------------
 
 
+def as_shown(name):
+    """Returns a function's name as reports show it; torch's form, `path(line): name`, is that of programs."""
+    return re.sub(r"^([^ ].*)\((\d+)\): ", r"\1:\2: ", name) if isinstance(name, str) else name
+
+
 def added(rows):
     """Adds up rows with the same name."""
     sums = {}
     for name, *values in rows:
+        name = as_shown(name)
         before = sums.get(name, (0,) * len(values))
         sums[name] = tuple(a + b for a, b in zip(before, values, strict=True))
     return sums
@@ -304,7 +310,8 @@ def tasks_in_table(place):
     sums = defaultdict(lambda: [0, 0, 0, 0])
     for row in place.table("task"):
         values = 1, row["steps"], row["step_ns"], row["awaiting_ns"]
-        sums[row["name"]] = [a + b for a, b in zip(sums[row["name"]], values, strict=True)]
+        name = as_shown(row["name"])
+        sums[name] = [a + b for a, b in zip(sums[name], values, strict=True)]
     return {name: tuple(values) for name, values in sums.items()}
 
 

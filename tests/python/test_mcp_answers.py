@@ -372,7 +372,7 @@ def test_sql_and_ready_questions_are_answered(place):
     assert text == "first.vst\ncalls\n20001"
     assert "leaf" in asking.ask(place, "top-functions", ["first.vst"], {"rows": "50"}, 4000)
     told = asking.ask(place, "growth", ["first.vst", "second.vst"], {"function": "leaf"}, 4000)
-    assert re.search(r"20001 \| 40001 \|.* shop.py:3: leaf$", told, re.MULTILINE)
+    assert re.search(r"20001 \| 40001 \|.* shop.py\(3\): leaf$", told, re.MULTILINE)
     nothing = asking.sql(place, "select name from span where false", [], 500)
     assert nothing == "second.vst\nno rows; the columns are name"
     assert asking.sql(place, "select * from span", [], 100).endswith("a larger max_tokens)")
