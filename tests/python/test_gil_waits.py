@@ -207,7 +207,7 @@ def test_reports_tell_of_it(workplace):
         done = []
 
         def keeps():
-            sum(range(8_000_000))
+            sum(range(40_000_000))
             done.append(True)
 
         def waits():

@@ -14,7 +14,6 @@
 #include "calls/ids.h"
 #include "record/language.h"
 
-#include <string.h>
 #include <vestige/memory.h>
 
 static struct vpy_lines_state *const state = &vpy_calls.lines;
@@ -71,11 +70,12 @@ static vst_stack_id lines_find_stack(vst_stack_id parent, vst_id function,
                        .line = line};
     vst_stack_id id;
 
-    if (known->place == place && known->parent == parent && known->id != 0)
+    if (known->place == place && known->parent == parent &&
+        known->round == state->round)
         return known->id;
     if (vst_recording_define_stack(state->recording, &stack, &id) != VST_OK)
         return 0;
-    *known = (vpy_known_stack){place, parent, id};
+    *known = (vpy_known_stack){place, parent, id, state->round};
     return id;
 }
 
@@ -140,7 +140,7 @@ void vpy_lines_begin(vst_recording *recording)
 
     if (!vpy_base.inside.works[VPY_PART_MEMORY]) /* frames cannot be read */
         return;
-    memset(state->stacks, 0, sizeof state->stacks);
+    state->round++; /* cheaper in a forked child than clearing the table */
     state->recording = recording;
     state->main_interpreter = PyInterpreterState_Main();
     state->is_busy = false; /* in a forked child, its holder may be gone */

@@ -264,6 +264,7 @@ typedef struct vpy_known_line {
 typedef struct vpy_known_stack {
     uint64_t place; /* line, function << 32 */
     uint32_t parent, id;
+    uint32_t round; /* the id is right in this round */
 } vpy_known_stack;
 
 /* lines.c. Guarded by is_busy, except where a field names its guard. */
@@ -276,6 +277,7 @@ struct vpy_lines_state {
     /* These two change while no hook is placed. */
     vst_recording *recording; /* in whose trace the stacks are */
     PyInterpreterState *main_interpreter;
+    uint32_t round; /* number of recordings that had lines */
     vpy_known_line lines[VPY_KNOWN_LINES];
     vpy_known_stack stacks[VPY_KNOWN_STACKS];
 };
