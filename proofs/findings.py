@@ -110,7 +110,7 @@ def programs_in(path: Path) -> Iterator[Program]:
 
 @dataclass
 class Run:
-    """What one run of a program gave."""
+    """Holds the result of one run of a program."""
 
     program: Program
     version: str

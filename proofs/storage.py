@@ -224,7 +224,7 @@ class Proof:
         return "complete when the disk works again, without a loss" if clean else "NOT COMPLETE"
 
     def copier(self) -> str:
-        """What the copier takes at a million records a second."""
+        """Measures the CPU time of the copier at a million records a second."""
         disk = Disk(self.place / "copier", self.python)
         steady = self.place / "steady.py"
         steady.write_text(STEADY)

@@ -36,7 +36,7 @@ typedef struct vst__lock_holds {
     size_t wait_count, wait_capacity;
     vst__lock_hold *holds;
     size_t hold_count, hold_capacity;
-    /* Of the thread that is being read: calls that took a lock. */
+    /* Calls that took a lock, in the thread that is being read. */
     uint32_t thread;
     struct vst__lock_call {
         uint32_t depth;

@@ -1,5 +1,5 @@
-"""What the first screen says of waits, locks, loops, threads and processes: findings that name the cause, and none where
-threads do what they are there for. Most traces are made by hand.
+"""Checks the first screen about waits, locks, loops, threads and processes: findings name the cause, and there are none
+where threads do their normal work. Most traces are made by hand.
 """
 
 import contextlib

@@ -284,8 +284,8 @@ static void name_class(callable_name *n, PyTypeObject *class)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* Whose id it is: the object's, the class's, or that of all objects of a
- * type. */
+/* A subject, which has an id, is an object, a class, or all objects of a type.
+ */
 #define OF_ALL(type) ((uintptr_t)(type) | 1)
 
 static vpy_callable *callable_place(uintptr_t subject)

@@ -98,8 +98,8 @@ PyObject *vpy_subclasses(PyTypeObject *type);
 
 /* The pointers of a type: of calls of its objects, and of the class itself. */
 void vpy_find_type_calls(PyTypeObject *type, void (*found)(const vpy_found *));
-/* What is found of an object that is called in C. holder: the module or type in
- * whose dictionary it is. */
+/* Reports an object whose calls run C code. holder: the module or type whose
+ * dictionary has the object. */
 void vpy_find_callable(PyObject *value, PyObject *holder,
                        void (*found)(const vpy_found *));
 /* The definition of a function that Cython made, else NULL. */

@@ -1,4 +1,4 @@
-"""What a recording that is copied to a slow disk says of its storage."""
+"""Tells the user where the records are if a recording is copied to a slow disk."""
 
 from __future__ import annotations
 

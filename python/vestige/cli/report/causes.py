@@ -61,7 +61,7 @@ STDLIB_NS = 250 * MS  # of a module of the standard library, which hardly anybod
 
 
 def _undisturbed(evidence: Evidence, ns: int) -> float:
-    """What imports would have taken on a processor of their own; what they waited for else counts as it is."""
+    """Returns the time of imports without their waits for a processor; their other waits count."""
     places = evidence.places
     waited = min(sum(waited for waited, importing in zip(places.waited, places.importing) if importing), ns)
     return waited + evidence.alone(ns - waited)

@@ -135,7 +135,7 @@ class Evidence:
 
     @property
     def recording_ns(self) -> int:
-        """What recording took, of all threads added up. The tree is without short calls."""
+        """Returns the cost of recording, summed over all threads. The tree lacks short calls."""
         others = self.data.calls - sum(node.calls for node in self.places.nodes)
         cost = sum(self.cost_of(node.kind, node.calls) for node in self.places.nodes)
         return cost + self.cost_of(PYTHON, max(others, 0))

@@ -1,4 +1,4 @@
-// What the user looks at: the shown range of time, the selected range, the selected span. Draws nothing; each change
+// Holds the shown range of time, the selected range and the selected span. Draws nothing; each change
 // dispatches an event.
 
 const NARROWEST = 40; // the least width in ns
