@@ -7,26 +7,28 @@ from ._core import Function, Progress, Rows, Trace
 
 @final
 class Lanes:
-    """The lanes of one kind ("calls", "devices", "marks", "states", "tasks") in a picture of a trace, kept in memory
-    (src/view/lanes.h). Any thread may call the methods. A lane has rows, a row has items: dicts with number, lane, row,
-    start_ns, end_ns, id and the facts of their kind."""
+    """The lanes of one kind in a picture of a trace, kept in memory (src/view/lanes.h). Any thread may call the
+    methods. A lane has rows, a row has items: dicts with number, lane, row, start_ns, end_ns, id, the facts of their
+    kind, and of a counter the value."""
 
     def __init__(
         self,
-        trace: Trace,
+        source: Trace | View,
         kind: str,
         *,
         wrappers: Sequence[int] = (),
         progress: Progress | None = None,
         fold_imports: bool = False,
     ) -> None:
-        """Tasks of the functions `wrappers` are distinguished by their names. `fold_imports` leaves frames of the
-        import system out of calls."""
+        """Kinds of a Trace are "calls", "devices", "left_out", "marks", "states" and "tasks"; those of a View are
+        "counters" and "losses". Tasks of the functions `wrappers` are distinguished by their names. `fold_imports`
+        leaves frames of the import system out of calls."""
     def lanes(self, first: int = 0, count: int = ..., /) -> list[dict[str, Any]]:
         """Returns a dict for each of `count` lanes from number `first` on: lane, thread and device (0: none), stream
         (-1: none), id (of the function to which the whole lane belongs), first and members (lanes that are shown as one
         in this lane), rows, items, steps, start_ns, end_ns, busy_ns, awaiting_ns, bytes, name, what ("task",
-        "greenlet", "hub", None), end (of a task, or None)."""
+        "greenlet", "hub"; "counter", "memory", "framework"; or None), end (of a task, or None); of a counter also least
+        and most."""
     def left_out(self) -> tuple[int, int]:
         """How many items, and texts of items, were not kept, because there were too many."""
     def facts(self) -> list[tuple[str, str]]:
@@ -43,7 +45,7 @@ class Lanes:
     def busy(self, lane: int, from_ns: int, to_ns: int, /) -> list[int]:
         """How much of a range the items of each row of a lane cover, in ns."""
     def draw(self, from_ns: int, to_ns: int, pixels: int, lanes: Sequence[int], /) -> bytes:
-        """A picture in the format of View.window(), where `thread` is the lane."""
+        """A picture in the format of View.window(), where `thread` is the lane, with values if items have them."""
     def pack(self, lane: int, row: int, base_ns: int, before_ns: int, width_ns: int = 0, /) -> tuple[int, int, bytes]:
         """The items of a row that begin up to a time: the number of the first, how many there are, and varints
         (src/view/lanes.h)."""
@@ -133,9 +135,3 @@ class View:
         back: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Any] | None: ...
-    def counters(
-        self, from_ns: int, to_ns: int, pixels: int, *, progress: Progress | None = None
-    ) -> list[dict[str, Any]]:
-        """kind (counter, memory, framework), id, thread, unit, before (the value at from_ns, None: not known), points:
-        `<I4xddd` each, in order: pixel, least, most, last."""
-    def losses(self, from_ns: int, to_ns: int) -> list[dict[str, Any]]: ...

@@ -249,8 +249,8 @@ static bool are_tracks(const vst__index *index)
     for (size_t i = 0; i < header->tracks.count; i++)
         if (!is_in(index->tracks[i].first_point, index->tracks[i].points,
                    header->points.count) ||
-            index->tracks[i].kind < VST_VIEW_COUNTER ||
-            index->tracks[i].kind > VST_VIEW_FRAMEWORK)
+            index->tracks[i].kind < VST_TRACK_COUNTER ||
+            index->tracks[i].kind > VST_TRACK_FRAMEWORK)
             return false;
     for (size_t i = 0; i < header->points.count; i++)
         if (!is_time(index->points[i].first_ns) ||

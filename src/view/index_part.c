@@ -26,7 +26,7 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
 {
     vst__thread_part *part = ctx;
 
-    return vst__tracks_add(&part->tracks, VST_VIEW_COUNTER, counter->id,
+    return vst__tracks_add(&part->tracks, VST_TRACK_COUNTER, counter->id,
                            counter->thread, counter->time_ns, counter->value);
 }
 

@@ -7,8 +7,9 @@
 #include "view/picture.h"
 
 static const vst__lanes_kind *const kinds[] = {
-    &vst__lanes_calls, &vst__lanes_devices, &vst__lanes_budget,
-    &vst__lanes_marks, &vst__lanes_states,  &vst__lanes_tasks};
+    &vst__lanes_budget,  &vst__lanes_calls,  &vst__lanes_counters,
+    &vst__lanes_devices, &vst__lanes_losses, &vst__lanes_marks,
+    &vst__lanes_states,  &vst__lanes_tasks};
 
 /* ---- making -------------------------------------------------------------- */
 
@@ -40,12 +41,14 @@ vst_status vst__lanes_create(vst_trace *trace, const char *kind,
     *result = NULL;
     if (lanes == NULL)
         return status;
+    if (options == NULL)
+        options = &everything;
     lanes->kind = find_kind(kind);
-    if (lanes->kind == NULL)
+    if (lanes->kind == NULL ||
+        lanes->kind->is_indexed != (options->view != NULL))
         status = vst_error_set(error, VST_E_ARGUMENT, 0, 0);
     else
-        status = lanes->kind->read(
-            lanes, trace, options != NULL ? options : &everything, error);
+        status = lanes->kind->read(lanes, trace, options, error);
     if (status == VST_OK)
         status = vst_error_set(error, make_levels(lanes), 0, 0);
     if (status != VST_OK) {
@@ -141,6 +144,15 @@ void vst__lanes_facts_of(const vst__lanes *lanes, uint32_t number,
 {
     if (lanes->kind->facts_of != NULL)
         lanes->kind->facts_of(lanes, number, values);
+}
+
+bool vst__lanes_value_of(const vst__lanes *lanes, uint32_t number,
+                         vst_view_value *value)
+{
+    if (lanes->kind->value_of == NULL)
+        return false;
+    lanes->kind->value_of(lanes, number, value);
+    return true;
 }
 
 /* ---- items --------------------------------------------------------------- */
@@ -303,6 +315,7 @@ static vst_status draw_items(const vst__lanes *lanes, const vst__lane_row *row,
     uint32_t end = row->first + row->count;
     vst__lane_item item;
     uint32_t at = last_up_to(lanes, row, picture->from_ns, &item);
+    vst_view_value value;
     vst_status status = VST_OK;
 
     for (; status == VST_OK && at < end; at++) {
@@ -312,7 +325,10 @@ static vst_status draw_items(const vst__lanes *lanes, const vst__lane_row *row,
         if (item.start_ns > picture->to_ns)
             break;
         run = vst__lane_run(&item);
-        status = draw_run(picture, &run);
+        if (vst__lanes_value_of(lanes, at, &value))
+            status = vst__picture_add_value(picture, &run, &value);
+        else
+            status = draw_run(picture, &run);
     }
     return status;
 }

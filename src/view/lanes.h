@@ -1,11 +1,13 @@
 /* Lanes: everything that a picture shows besides calls. A kind of lanes (marks,
  * states, ...) is read from a trace once and kept in memory; then any thread
- * may ask.
+ * may ask. Kinds that an index has (losses, counters) are read from a view, so
+ * they can be read again when its trace has grown.
  *
  * A lane has rows; a row has items in the order of their starts. Lanes, rows of
  * a lane and items are numbered from 0; an item's number is unique among the
  * items of all rows. An item has facts: integers, whose names and units are in
- * the table of its kind. An item may be linked to the items that it caused.
+ * the table of its kind. An item may be linked to the items that it caused, and
+ * the items of a curve have values.
  *
  * A file lanes_<kind>.c reads a kind and defines its lanes, items and facts;
  * lanes.c answers questions about all kinds. */
@@ -49,8 +51,11 @@ typedef struct vst__lane {
     uint64_t bytes;   /* for devices: bytes copied and set */
     const char *name; /* NULL: none */
     size_t name_len;
-    /* for a task: its kind and how it ended; may be NULL */
+    /* for a task: its kind and how it ended; for a curve: its kind; may be NULL
+     */
     const char *what, *end;
+    bool has_values;    /* it is a curve: */
+    double least, most; /* of all its values */
 } vst__lane;
 
 typedef struct vst__lane_item {
@@ -66,11 +71,16 @@ typedef struct vst__lanes_options {
     /* coroutine functions that run other coroutines */
     const vst_view_ids *wrappers;
     bool fold_imports; /* for calls: as in vst_view_options */
+    /* For kinds that an index has: the view to read, instead of a trace, and a
+     * function to call meanwhile. */
+    vst_view *view;
+    vst_progress_fn progress;
+    void *progress_ctx;
 } vst__lanes_options;
 
-/* Reads the lanes of a kind from the trace, which may be closed afterwards.
- * options NULL: all of the trace. Returns VST_E_ARGUMENT if there is no such
- * kind. */
+/* Reads the lanes of a kind from the trace or the view, which may be closed
+ * afterwards. options NULL: all of the trace. Returns VST_E_ARGUMENT if there
+ * is no such kind, or if it is not read from a trace, or not from a view. */
 vst_status vst__lanes_create(vst_trace *trace, const char *kind,
                              const vst__lanes_options *options,
                              vst__lanes **lanes, vst_error *error);
@@ -87,6 +97,10 @@ const vst__lane_fact *vst__lanes_facts(const vst__lanes *lanes, size_t *count);
  */
 void vst__lanes_facts_of(const vst__lanes *lanes, uint32_t number,
                          uint64_t *values);
+/* Fills the value of an existing item. Returns false if items of this kind have
+ * none. */
+bool vst__lanes_value_of(const vst__lanes *lanes, uint32_t number,
+                         vst_view_value *value);
 /* Returns a text and its length, valid as long as the lanes; NULL if there is
  * no text of this number. */
 const char *vst__lanes_text(const vst__lanes *lanes, uint64_t number,
@@ -130,8 +144,9 @@ vst_status vst__lanes_next(const vst__lanes *lanes, const vst_view_ids *ids,
  * since the start of the previous item (the first: since base_ns), its length,
  * its id and flags as in a rectangle, 65535 minus its busy share (as in a
  * rectangle), its count, the number of facts that follow (the others are 0),
- * and these facts. Items narrower than width_ns are merged with their
- * neighbours and have no facts. Sets *bytes to malloc()ed memory, *first to the
+ * these facts, and its value (vst_view_value, 24 bytes) if items have values.
+ * Items narrower than width_ns are merged with their neighbours and have no
+ * facts. Sets *bytes to malloc()ed memory, *first to the
  * number of the first item, *count to the number of items. */
 vst_status vst__lanes_pack(const vst__lanes *lanes, uint32_t lane, uint32_t row,
                            int64_t base_ns, int64_t before_ns, int64_t width_ns,

@@ -1,6 +1,7 @@
 /* See lanes.h: search in lanes, and packed lanes for a page without a server.
  * Any thread may ask. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/grow.h"
 #include "view/lanes_kind.h"
@@ -140,8 +141,23 @@ static uint64_t at_least_0(int64_t from_ns, int64_t to_ns)
     return to_ns > from_ns ? (uint64_t)to_ns - (uint64_t)from_ns : 0;
 }
 
+static bool put_value(packing *to, const vst_view_value *value)
+{
+    uint8_t *bytes =
+        vst__grow(to->bytes, &to->capacity, to->size + sizeof *value, 1);
+
+    if (bytes == NULL)
+        return false;
+    to->bytes = bytes;
+    memcpy(bytes + to->size, value, sizeof *value);
+    to->size += sizeof *value;
+    return true;
+}
+
+/* value NULL: items have none. */
 static vst_status put_run(packing *to, const vst__run *run,
-                          const uint64_t *facts, size_t fact_count)
+                          const uint64_t *facts, size_t fact_count,
+                          const vst_view_value *value)
 {
     vst__picture scale = {.from_ns = run->start_ns, .to_ns = run->end_ns};
     vst_view_rect rect = vst__picture_rect(&scale, run, false);
@@ -155,6 +171,8 @@ static vst_status put_run(packing *to, const vst__run *run,
     has_room = has_room && lane_put(to, fact_count);
     for (size_t i = 0; has_room && i < fact_count; i++)
         has_room = lane_put(to, facts[i]);
+    if (value != NULL)
+        has_room = has_room && put_value(to, value);
     if (run->start_ns > to->before_ns)
         to->before_ns = run->start_ns;
     to->count++;
@@ -166,6 +184,8 @@ static vst_status pack_merged(const vst__lanes *lanes, uint32_t at,
                               uint32_t end, int64_t width_ns, packing *to)
 {
     vst__run pending = {.count = 0};
+    vst_view_value value, held;
+    const vst_view_value *put = NULL;
     vst_status status = VST_OK;
 
     for (; status == VST_OK && at < end; at++) {
@@ -174,15 +194,22 @@ static vst_status pack_merged(const vst__lanes *lanes, uint32_t at,
 
         lanes->kind->item(lanes, at, &item);
         run = vst__lane_run(&item);
+        if (vst__lanes_value_of(lanes, at, &value))
+            put = &held;
         if (pending.count != 0 && run.end_ns - run.start_ns < width_ns &&
-            vst__run_merge(&pending, &run, width_ns))
+            vst__run_merge(&pending, &run, width_ns)) {
+            if (put != NULL)
+                vst__picture_merge_value(&held, &value);
             continue;
+        }
         if (pending.count != 0)
-            status = put_run(to, &pending, NULL, 0);
+            status = put_run(to, &pending, NULL, 0, put);
         pending = run;
+        if (put != NULL)
+            held = value;
     }
     if (status == VST_OK && pending.count != 0)
-        status = put_run(to, &pending, NULL, 0);
+        status = put_run(to, &pending, NULL, 0, put);
     return status;
 }
 
@@ -190,6 +217,7 @@ static vst_status pack_all(const vst__lanes *lanes, uint32_t at, uint32_t end,
                            packing *to)
 {
     uint64_t facts[VST_LANE_FACTS_MAX];
+    vst_view_value value;
     vst_status status = VST_OK;
 
     for (; status == VST_OK && at < end; at++) {
@@ -199,7 +227,9 @@ static vst_status pack_all(const vst__lanes *lanes, uint32_t at, uint32_t end,
         lanes->kind->item(lanes, at, &item);
         run = vst__lane_run(&item);
         vst__lanes_facts_of(lanes, at, facts);
-        status = put_run(to, &run, facts, lanes->kind->fact_count);
+        status =
+            put_run(to, &run, facts, lanes->kind->fact_count,
+                    vst__lanes_value_of(lanes, at, &value) ? &value : NULL);
     }
     return status;
 }

@@ -27,6 +27,7 @@ typedef struct vst__lane_row {
 
 typedef struct vst__lanes_kind {
     const char *name;
+    bool is_indexed; /* read from options->view; the trace is NULL */
     const vst__lane_fact *facts;
     size_t fact_count;
     /* Fills `own`, and calls vst__lanes_add for each lane with the number of
@@ -42,12 +43,17 @@ typedef struct vst__lanes_kind {
                  vst__lane_item *item);
     void (*facts_of)(const vst__lanes *lanes, uint32_t number,
                      uint64_t *values); /* NULL: no facts */
+    /* NULL: items have no values. Rows with values are drawn from items alone,
+     * so they should have few: a track has at most VST_TRACK_POINTS_MAX. */
+    void (*value_of)(const vst__lanes *lanes, uint32_t number,
+                     vst_view_value *value);
     size_t (*linked)(const vst__lanes *lanes, uint32_t number,
                      uint32_t *numbers, size_t most); /* NULL: no links */
 } vst__lanes_kind;
 
 extern const vst__lanes_kind vst__lanes_budget, vst__lanes_calls,
-    vst__lanes_devices, vst__lanes_marks, vst__lanes_states, vst__lanes_tasks;
+    vst__lanes_counters, vst__lanes_devices, vst__lanes_losses,
+    vst__lanes_marks, vst__lanes_states, vst__lanes_tasks;
 
 typedef struct vst__lane_text {
     size_t offset;

@@ -80,7 +80,7 @@ vst_status vst__lane_levels_make(const vst__lanes *lanes, vst__lane_row *row)
     int64_t width_ns;
     vst_status status = VST_OK;
 
-    if (row->count <= FEW)
+    if (row->count <= FEW || lanes->kind->value_of != NULL)
         return VST_OK;
     width_ns = first_width(&from);
     row->levels = calloc(VST_LANE_LEVELS_MAX, sizeof *row->levels);

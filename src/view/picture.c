@@ -23,6 +23,7 @@ void vst__picture_init(vst__picture *picture, int64_t from_ns, int64_t to_ns,
 void vst__picture_free(vst__picture *picture)
 {
     free(picture->runs);
+    free(picture->values);
     free(picture->rows);
     memset(picture, 0, sizeof *picture);
 }
@@ -55,12 +56,17 @@ static bool merge_into_row(vst__run *runs, size_t first, size_t count,
            vst__run_merge(&runs[first + count - 1], run, pixel_ns);
 }
 
+static bool is_outside(const vst__picture *picture, const vst__run *run)
+{
+    return run->end_ns < picture->from_ns || run->start_ns > picture->to_ns;
+}
+
 vst_status vst__picture_add(vst__picture *picture, const vst__run *run)
 {
     vst__picture_row *row = &picture->rows[picture->row_count - 1];
     vst__run *runs;
 
-    if (run->end_ns < picture->from_ns || run->start_ns > picture->to_ns ||
+    if (is_outside(picture, run) ||
         merge_into_row(picture->runs, row->first, row->count, run,
                        picture->pixel_ns))
         return VST_OK;
@@ -72,6 +78,45 @@ vst_status vst__picture_add(vst__picture *picture, const vst__run *run)
     runs[picture->count++] = *run;
     row->count++;
     return VST_OK;
+}
+
+void vst__picture_merge_value(vst_view_value *into, const vst_view_value *next)
+{
+    if (next->least < into->least)
+        into->least = next->least;
+    if (next->most > into->most)
+        into->most = next->most;
+    into->last = next->last;
+}
+
+vst_status vst__picture_add_value(vst__picture *picture, const vst__run *run,
+                                  const vst_view_value *value)
+{
+    size_t before = picture->count;
+    vst_status status;
+
+    if (is_outside(picture, run))
+        return VST_OK;
+    if (!VST_RESERVE(picture->values, before + 1, picture->value_capacity))
+        return VST_E_NOMEM;
+    status = vst__picture_add(picture, run);
+    if (picture->count != before)
+        picture->values[before] = *value;
+    else if (status == VST_OK)
+        vst__picture_merge_value(&picture->values[before - 1], value);
+    return status;
+}
+
+/* Moves the value of a run forward, or merges it there. */
+static void picture_move_value(vst__picture *picture, size_t from, size_t to,
+                               bool is_merged)
+{
+    vst_view_value value = picture->values[from];
+
+    if (is_merged)
+        vst__picture_merge_value(&picture->values[to], &value);
+    else
+        picture->values[to] = value;
 }
 
 /* Merges each row again, for wider pixels. */
@@ -87,8 +132,14 @@ static void merge_further(vst__picture *picture)
 
         for (size_t j = 0; j < row->count; j++) {
             vst__run run = from[j];
-            if (!merge_into_row(into, 0, count, &run, picture->pixel_ns))
+            bool is_merged =
+                merge_into_row(into, 0, count, &run, picture->pixel_ns);
+
+            if (!is_merged)
                 into[count++] = run;
+            if (picture->values != NULL)
+                picture_move_value(picture, row->first + j, to + count - 1,
+                                   is_merged);
         }
         row->first = to;
         row->count = count;
@@ -163,13 +214,16 @@ vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
     vst_view_head *head;
     vst_view_row *rows;
     vst_view_rect *rects;
+    size_t value_bytes;
 
     if (picture->row_count != 0 &&
         picture->rows[picture->row_count - 1].count == 0)
         picture->row_count--;
     picture_fit(picture);
+    value_bytes =
+        picture->values != NULL ? picture->count * sizeof *picture->values : 0;
     *count = sizeof *head + picture->row_count * sizeof *rows +
-             picture->count * sizeof *rects;
+             picture->count * sizeof *rects + value_bytes;
     head = malloc(*count);
     *bytes = head;
     if (head == NULL)
@@ -191,5 +245,7 @@ vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
             rects[j] =
                 vst__picture_rect(picture, &picture->runs[j], row->off_stack);
     }
+    if (value_bytes != 0)
+        memcpy(rects + picture->count, picture->values, value_bytes);
     return VST_OK;
 }

@@ -19,6 +19,8 @@ typedef struct vst__picture {
     int64_t pixel_ns;
     vst__run *runs;
     size_t count, capacity;
+    vst_view_value *values; /* of the runs; NULL: they have none */
+    size_t value_capacity;
     vst__picture_row *rows;
     size_t row_count, row_capacity;
 } vst__picture;
@@ -30,6 +32,11 @@ void vst__picture_free(vst__picture *picture);
 vst_status vst__picture_row_begin(vst__picture *picture, uint32_t thread,
                                   uint32_t depth, bool off_stack);
 vst_status vst__picture_add(vst__picture *picture, const vst__run *run);
+/* Adds a run with its value; all runs of a picture have values, or none. */
+vst_status vst__picture_add_value(vst__picture *picture, const vst__run *run,
+                                  const vst_view_value *value);
+/* Merges the value of the stretch behind `into`. */
+void vst__picture_merge_value(vst_view_value *into, const vst_view_value *next);
 vst_view_rect vst__picture_rect(const vst__picture *picture,
                                 const vst__run *run, bool off_stack);
 /* Encodes the answer of vst__view_window, moved by the offset. */

@@ -8,8 +8,6 @@
 
 #include "base/grow.h"
 
-__extension__ typedef unsigned __int128 u128;
-
 void vst__tracks_free(vst__tracks *tracks)
 {
     for (size_t i = 0; i < tracks->count; i++)
@@ -18,7 +16,7 @@ void vst__tracks_free(vst__tracks *tracks)
     memset(tracks, 0, sizeof *tracks);
 }
 
-static vst__track *track_find(vst__tracks *tracks, vst_view_track kind,
+static vst__track *track_find(vst__tracks *tracks, vst__track_kind kind,
                               vst_id id, uint32_t thread)
 {
     vst__track *track;
@@ -65,7 +63,7 @@ static void track_halve(vst__track *track)
     track->in_last = track->every;
 }
 
-vst_status vst__tracks_add(vst__tracks *tracks, vst_view_track kind, vst_id id,
+vst_status vst__tracks_add(vst__tracks *tracks, vst__track_kind kind, vst_id id,
                            uint32_t thread, int64_t time_ns, double value)
 {
     vst__track_point point = {time_ns, time_ns, value, value, value};
@@ -99,8 +97,8 @@ static vst_status take_event(void *ctx, const vst_memory_event *event)
                      event->kind == VST_MEMORY_FRAMEWORK_FREE;
 
     return vst__tracks_add(ctx,
-                           framework ? VST_VIEW_FRAMEWORK : VST_VIEW_MEMORY, 0,
-                           0, event->time_ns, (double)event->live_bytes);
+                           framework ? VST_TRACK_FRAMEWORK : VST_TRACK_MEMORY,
+                           0, 0, event->time_ns, (double)event->live_bytes);
 }
 
 vst_status vst__tracks_read_memory(vst__tracks *tracks, vst_trace *trace,
@@ -111,80 +109,4 @@ vst_status vst__tracks_read_memory(vst__tracks *tracks, vst_trace *trace,
     if (!vst_trace_has_memory(trace))
         return VST_OK;
     return vst_trace_replay_memory(trace, VST_WINDOW_ALL, &sink, error);
-}
-
-/* ---- answers ------------------------------------------------------------- */
-
-/* Returns the first point that does not end before from_ns. */
-static size_t first_at(const vst__track *track, int64_t from_ns)
-{
-    size_t low = 0, high = track->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (track->points[middle].last_ns < from_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static vst_status show_point(vst_view_series *series, uint32_t pixel,
-                             const vst__track_point *point)
-{
-    vst_view_point *points = series->points;
-
-    if (series->count != 0 && points[series->count - 1].pixel == pixel) {
-        vst_view_point *last = &points[series->count - 1];
-        last->last = point->last;
-        if (point->min < last->min)
-            last->min = point->min;
-        if (point->max > last->max)
-            last->max = point->max;
-        return VST_OK;
-    }
-    points =
-        vst__grow(points, &series->capacity, series->count + 1, sizeof *points);
-    if (points == NULL)
-        return VST_E_NOMEM;
-    series->points = points;
-    points[series->count++] =
-        (vst_view_point){pixel, 0, point->min, point->max, point->last};
-    return VST_OK;
-}
-
-vst_status vst__track_show(const vst__track *track, int64_t from_ns,
-                           int64_t to_ns, uint32_t pixels,
-                           vst_view_series *series)
-{
-    size_t i = first_at(track, from_ns);
-    vst_status status = VST_OK;
-
-    series->track = (vst_view_track)track->kind;
-    series->id = track->id;
-    series->thread = track->thread;
-    if (i != 0) {
-        series->known = true;
-        series->before = track->points[i - 1].last;
-    }
-    for (; status == VST_OK && i < track->count; i++) {
-        const vst__track_point *point = &track->points[i];
-        int64_t at = point->first_ns > from_ns ? point->first_ns - from_ns : 0;
-
-        if (point->first_ns >= to_ns)
-            break;
-        status = show_point(
-            series, (uint32_t)((u128)at * pixels / (u128)(to_ns - from_ns)),
-            point);
-    }
-    return status;
-}
-
-void vst__view_series_free(vst_view_series *series, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(series[i].points);
-    free(series);
 }

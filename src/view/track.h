@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "view/view.h"
+#include <vestige/trace.h>
 
 enum { VST_TRACK_POINTS_MAX = 1 << 17 };
 
@@ -16,8 +16,14 @@ typedef struct vst__track_point {
     double min, max, last;
 } vst__track_point;
 
+typedef enum vst__track_kind {
+    VST_TRACK_COUNTER = 1,   /* a counter of the program, named by id */
+    VST_TRACK_MEMORY = 2,    /* allocated bytes */
+    VST_TRACK_FRAMEWORK = 3, /* allocated bytes of a framework's allocator */
+} vst__track_kind;
+
 typedef struct vst__track {
-    uint32_t kind; /* vst_view_track */
+    uint32_t kind; /* vst__track_kind */
     vst_id id;
     uint32_t thread;
     uint32_t every; /* how many values make a point */
@@ -33,15 +39,9 @@ typedef struct vst__tracks {
 
 void vst__tracks_free(vst__tracks *tracks);
 /* Adds a value; makes the track if there is none. Call in order of time. */
-vst_status vst__tracks_add(vst__tracks *tracks, vst_view_track kind, vst_id id,
+vst_status vst__tracks_add(vst__tracks *tracks, vst__track_kind kind, vst_id id,
                            uint32_t thread, int64_t time_ns, double value);
 /* Reads the history of memory of the trace into tracks. */
 vst_status vst__tracks_read_memory(vst__tracks *tracks, vst_trace *trace,
                                    vst_error *error);
-/* Fills *series, which must be all zero, with the values of a track in a range.
- */
-vst_status vst__track_show(const vst__track *track, int64_t from_ns,
-                           int64_t to_ns, uint32_t pixels,
-                           vst_view_series *series);
-
 #endif

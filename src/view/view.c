@@ -340,7 +340,6 @@ void vst__view_close(vst_view *view)
     free(view->index_path);
     vst__imports_free(&view->imports);
     vst__costs_free(&view->costs);
-    vst__tracks_free(&view->memory);
     vst_trace_close(view->trace);
     pthread_mutex_destroy(&view->lock);
     free(view);

@@ -104,7 +104,8 @@ typedef struct vst_view_range {
 
 /* ---- a window ------------------------------------------------------------ */
 
-/* The answer is one block: a head, rows, rectangles. Spans narrower than a
+/* The answer is one block: a head, rows, rectangles, and behind them, if rows
+ * have values (lanes.h), a value for each rectangle. Spans narrower than a
  * pixel are merged with their neighbours into runs of at most a pixel, and
  * further if there would be more than VST_VIEW_RECTS_MAX. */
 #define VST_VIEW_MAGIC 0x4e495756u /* "VWIN" */
@@ -147,6 +148,11 @@ typedef struct vst_view_rect {
     /* 1: a span; more: a run of that many; 65535: at least that many */
     uint16_t count;
 } vst_view_rect;
+
+/* The values of a counter in a stretch of time. */
+typedef struct vst_view_value {
+    double least, most, last;
+} vst_view_value;
 
 vst_status vst__view_window(vst_view *view, const vst_view_range *range,
                             void **bytes, size_t *count, vst_error *error);
@@ -207,40 +213,5 @@ typedef struct vst_view_flame_row {
 vst_status vst__view_flame(vst_view *view, const vst_view_range *range,
                            vst_view_flame_row **rows, size_t *count,
                            vst_error *error);
-
-/* ---- tracks -------------------------------------------------------------- */
-
-typedef enum vst_view_track {
-    VST_VIEW_COUNTER = 1,   /* a counter of the program, named by id */
-    VST_VIEW_MEMORY = 2,    /* allocated bytes */
-    VST_VIEW_FRAMEWORK = 3, /* allocated bytes of a framework's allocator */
-} vst_view_track;
-
-/* A column in which the value changed. */
-typedef struct vst_view_point {
-    uint32_t pixel;
-    uint32_t reserved; /* always 0 */
-    double min, max, last;
-} vst_view_point;
-
-typedef struct vst_view_series {
-    vst_view_track track;
-    vst_id id;
-    uint32_t thread; /* for a COUNTER */
-    bool known;      /* the counter has a value before the first point */
-    double before;
-    vst_view_point *points;
-    size_t count, capacity;
-} vst_view_series;
-
-vst_status vst__view_counters(vst_view *view, const vst_view_range *range,
-                              vst_view_series **series, size_t *count,
-                              vst_error *error);
-void vst__view_series_free(vst_view_series *series, size_t count);
-
-/* Returns the losses (stretches about which the trace knows nothing) that
- * overlap the range. */
-vst_status vst__view_losses(vst_view *view, const vst_view_range *range,
-                            vst_loss **losses, size_t *count, vst_error *error);
 
 #endif

@@ -1,5 +1,5 @@
 /* The state of a vst_view. Once a view is open, nothing in it changes but the
- * offset and the curves of memory, which have a lock. */
+ * offset. */
 #ifndef VST_VIEW_STATE_H
 #define VST_VIEW_STATE_H
 
@@ -27,11 +27,9 @@ struct vst_view {
     int64_t offset_ns;
     /* Most words that are read for a window, and for a span; tests set less. */
     uint64_t window_words_max, span_words_max;
-    /* Guards `memory`, and a packed trace, which only one thread may read at a
-     * time. */
+    /* Guards the reading of the history of memory, and a packed trace, which
+     * only one thread may read at a time. */
     pthread_mutex_t lock;
-    bool has_memory_tracks;
-    vst__tracks memory;
 };
 
 #endif

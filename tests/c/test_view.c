@@ -1,5 +1,7 @@
 /* Views of random traces give the answers that a brute-force search of all
  * spans gives. */
+#include <math.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -492,48 +494,118 @@ static void check_flame(pair *p)
     }
 }
 
-/* Compare field by field, because the structs have padding. */
-static void check_points(const vst_view_series *got,
-                         const vst_view_series *expected)
+/* Checks that the values of a picture of one row reach from `least` to `most`.
+ */
+static void check_values(const void *bytes, size_t size, double least,
+                         double most)
 {
-    CHECK_INT(got->count, expected->count);
-    for (size_t i = 0; i < got->count && i < expected->count; i++) {
-        const vst_view_point *a = &got->points[i], *b = &expected->points[i];
+    const vst_view_head *head = bytes;
+    size_t before = sizeof *head + head->rows * sizeof(vst_view_row) +
+                    head->rects * sizeof(vst_view_rect);
+    const vst_view_value *values =
+        (const void *)((const unsigned char *)bytes + before);
+    double low = INFINITY, high = -INFINITY;
 
-        CHECK_INT(a->pixel, b->pixel);
-        CHECK(a->min == b->min && a->max == b->max && a->last == b->last);
+    CHECK_INT(size, before + head->rects * sizeof *values);
+    for (uint32_t i = 0; i < head->rects; i++) {
+        low = fmin(low, values[i].least);
+        high = fmax(high, values[i].most);
     }
+    CHECK(low == least && high == most);
 }
 
-static void check_tracks(pair *p)
+/* Checks a curve's items, and that a picture shows their least and greatest
+ * values. */
+static void check_curve(pair *p, const vst__lanes *lanes, uint32_t number,
+                        const vst__track *truth)
 {
-    for (int i = 0; i < 6; i++) {
-        vst_view_range range = some_range(p, 40);
-        vst_view_series *series, *truth;
-        vst_loss *losses, *truth_losses;
-        size_t count, truth_count;
+    vst_view_range range = some_range(p, 40);
+    double least = INFINITY, most = -INFINITY;
+    vst__lane_item item;
+    vst_view_value value;
+    void *bytes;
+    size_t size;
 
-        CHECK_INT(vst__view_counters(p->view, &range, &series, &count, NULL),
-                  VST_OK);
-        CHECK_INT(oracle_counters(p->truth, &range, &truth, &truth_count, NULL),
-                  VST_OK);
-        CHECK_INT(count, truth_count);
-        for (size_t j = 0; j < count; j++)
-            for (size_t k = 0; k < truth_count; k++)
-                if (series[j].track == truth[k].track &&
-                    series[j].thread == truth[k].thread)
-                    check_points(&series[j], &truth[k]);
-        vst__view_series_free(series, count);
-        vst__view_series_free(truth, truth_count);
-        CHECK_INT(vst__view_losses(p->view, &range, &losses, &count, NULL),
-                  VST_OK);
-        CHECK_INT(
-            oracle_losses(p->truth, &range, &truth_losses, &truth_count, NULL),
-            VST_OK);
-        CHECK_INT(count, truth_count);
-        free(losses);
-        free(truth_losses);
+    for (uint32_t i = 0, at = 0; vst__lanes_item(lanes, i, &item); i++) {
+        const vst__track_point *point = &truth->points[at];
+
+        if (item.lane != number || !CHECK(at < truth->count))
+            continue;
+        CHECK(vst__lanes_value_of(lanes, i, &value));
+        CHECK_INT(item.start_ns, point->first_ns);
+        CHECK(value.least == point->min && value.most == point->max &&
+              value.last == point->last);
+        at++;
+        if (item.start_ns <= range.from_ns) { /* it replaces earlier values */
+            least = INFINITY;
+            most = -INFINITY;
+        }
+        if (item.end_ns >= range.from_ns && item.start_ns <= range.to_ns) {
+            least = fmin(least, value.least);
+            most = fmax(most, value.most);
+        }
     }
+    CHECK_INT(vst__lanes_draw(lanes, range.from_ns, range.to_ns, range.pixels,
+                              &number, 1, &bytes, &size),
+              VST_OK);
+    check_values(bytes, size, least, most);
+    free(bytes);
+}
+
+static void check_counters(pair *p)
+{
+    static const char *const kinds[] = {"", "counter", "memory", "framework"};
+    const vst__lanes_options options = {.view = p->view};
+    const vst__tracks *truth = &p->truth->tracks;
+    vst__lanes *lanes = NULL;
+    vst__lane lane;
+    uint32_t count = 0;
+
+    CHECK_INT(vst__lanes_create(NULL, "counters", &options, &lanes, NULL),
+              VST_OK);
+    for (uint32_t i = 0; vst__lanes_get(lanes, i, &lane); i++) {
+        count++;
+        for (size_t j = 0; j < truth->count; j++)
+            if (strcmp(lane.what, kinds[truth->tracks[j].kind]) == 0 &&
+                truth->tracks[j].id == lane.id &&
+                truth->tracks[j].thread == lane.thread) {
+                CHECK_INT(lane.items, truth->tracks[j].count);
+                check_curve(p, lanes, i, &truth->tracks[j]);
+            }
+    }
+    CHECK_INT(count, truth->count);
+    vst__lanes_destroy(lanes);
+}
+
+static void check_losses(pair *p)
+{
+    const vst__lanes_options options = {.view = p->view};
+    vst__lanes *lanes = NULL;
+    vst__lane_item item;
+    uint32_t count = 0;
+
+    CHECK_INT(vst__lanes_create(NULL, "losses", &options, &lanes, NULL),
+              VST_OK);
+    for (; vst__lanes_item(lanes, count, &item); count++) {
+        uint64_t records;
+        vst__lane lane;
+        bool found = false;
+
+        vst__lanes_get(lanes, item.lane, &lane);
+        vst__lanes_facts_of(lanes, count, &records);
+        for (size_t i = 0; !found && i < p->truth->loss_count; i++) {
+            const vst_loss *loss = &p->truth->losses[i];
+
+            found = loss->thread == lane.thread &&
+                    loss->kind == item.row + VST_LOSS_RECORDS &&
+                    loss->start_ns == item.start_ns &&
+                    loss->end_ns == item.end_ns && loss->records == records;
+        }
+        CHECK(found);
+        CHECK(lane.start_ns <= item.start_ns && item.end_ns <= lane.end_ns);
+    }
+    CHECK_INT(count, p->truth->loss_count);
+    vst__lanes_destroy(lanes);
 }
 
 static void check_all(const view_random *random, bool tree)
@@ -551,7 +623,8 @@ static void check_all(const view_random *random, bool tree)
         check_spans(&p, false);
         check_calls(&p);
         check_search(&p);
-        check_tracks(&p);
+        check_counters(&p);
+        check_losses(&p);
         if (tree)
             check_flame(&p);
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "view/lanes.h"
 #include "view/view_state.h"
 #include "view_random.h"
 
@@ -27,6 +28,20 @@ static void write_trace(char *to, uint64_t seed)
     builder_free(&b);
 }
 
+/* Makes the lanes that an index has. */
+static void make_lanes(vst_view *view)
+{
+    static const char *const kinds[] = {"counters", "losses"};
+    const vst__lanes_options options = {.view = view};
+
+    for (int i = 0; i < 2; i++) {
+        vst__lanes *lanes;
+
+        vst__lanes_create(NULL, kinds[i], &options, &lanes, NULL);
+        vst__lanes_destroy(lanes);
+    }
+}
+
 /* Returns whether the index had to be built; -1: the file cannot be opened. */
 static int open_and_ask(const char *file, const vst_view_options *options,
                         bool *in_memory)
@@ -36,8 +51,6 @@ static int open_and_ask(const char *file, const vst_view_options *options,
     vst_view_info info;
     vst_view_span span;
     vst_view_flame_row *rows;
-    vst_view_series *series;
-    vst_loss *losses;
     uint32_t counts[100];
     vst_view *view;
     void *bytes;
@@ -65,10 +78,7 @@ static int open_and_ask(const char *file, const vst_view_options *options,
         free(rows);
     vst__view_find(view, &range, &(vst_view_ids){&id, 1}, counts, NULL);
     vst__view_next(view, &range, &(vst_view_ids){&id, 1}, false, &span, NULL);
-    if (vst__view_counters(view, &range, &series, &count, NULL) == VST_OK)
-        vst__view_series_free(series, count);
-    if (vst__view_losses(view, &range, &losses, &count, NULL) == VST_OK)
-        free(losses);
+    make_lanes(view);
     vst__view_close(view);
     return info.built;
 }
@@ -350,7 +360,6 @@ static void *ask(void *arg)
     void *bytes;
     size_t count;
     vst_view_info info;
-    vst_view_series *series;
 
     vst__view_get_info(view, &info);
     range.from_ns = info.start_ns;
@@ -358,8 +367,7 @@ static void *ask(void *arg)
     for (int i = 0; i < 5; i++) {
         if (vst__view_window(view, &range, &bytes, &count, NULL) == VST_OK)
             free(bytes);
-        if (vst__view_counters(view, &range, &series, &count, NULL) == VST_OK)
-            vst__view_series_free(series, count);
+        make_lanes(view);
     }
     return NULL;
 }

@@ -86,7 +86,7 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
 {
     oracle *view = ctx;
 
-    return vst__tracks_add(&view->tracks, VST_VIEW_COUNTER, counter->id,
+    return vst__tracks_add(&view->tracks, VST_TRACK_COUNTER, counter->id,
                            counter->thread, counter->time_ns, counter->value);
 }
 
@@ -440,39 +440,5 @@ vst_status oracle_flame(oracle *view, const vst_view_range *range,
     }
     free(by_serial);
     vst__map64_free(&rows_of);
-    return vst_error_set(error, VST_OK, 0, 0);
-}
-
-vst_status oracle_counters(oracle *view, const vst_view_range *range,
-                           vst_view_series **series, size_t *count,
-                           vst_error *error)
-{
-    vst_status status = VST_OK;
-
-    *series = calloc(view->tracks.count + 1, sizeof **series);
-    if (*series == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    *count = view->tracks.count;
-    for (size_t i = 0; status == VST_OK && i < *count; i++)
-        status = vst__track_show(
-            &view->tracks.tracks[i], range->from_ns - view->offset_ns,
-            range->to_ns - view->offset_ns, range->pixels, *series + i);
-    return vst_error_set(error, status, 0, 0);
-}
-
-vst_status oracle_losses(oracle *view, const vst_view_range *range,
-                         vst_loss **losses, size_t *count, vst_error *error)
-{
-    *losses = calloc(view->loss_count + 1, sizeof **losses);
-    *count = 0;
-    if (*losses == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    for (size_t i = 0; i < view->loss_count; i++) {
-        vst_loss loss = view->losses[i];
-        loss.start_ns += view->offset_ns;
-        loss.end_ns += view->offset_ns;
-        if (loss.end_ns >= range->from_ns && loss.start_ns <= range->to_ns)
-            (*losses)[(*count)++] = loss;
-    }
     return vst_error_set(error, VST_OK, 0, 0);
 }

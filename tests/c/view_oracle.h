@@ -53,10 +53,5 @@ vst_status oracle_next(oracle *view, const vst_view_range *range,
 vst_status oracle_flame(oracle *view, const vst_view_range *range,
                         vst_view_flame_row **rows, size_t *count,
                         vst_error *error);
-vst_status oracle_counters(oracle *view, const vst_view_range *range,
-                           vst_view_series **series, size_t *count,
-                           vst_error *error);
-vst_status oracle_losses(oracle *view, const vst_view_range *range,
-                         vst_loss **losses, size_t *count, vst_error *error);
 
 #endif

@@ -321,7 +321,8 @@ def test_views_keep_nothing(trace):
         view.flame(start, end, threads=numbers, limit=3)
         view.find([1, 2, 3], start, end, 100)
         view.next([1, 2, 3], None, start)
-        view.counters(start, end, 100), view.losses(start, end)
+        _core.Lanes(view, "counters").draw(start, end, 100, [0])
+        _core.Lanes(view, "losses").lanes()
         with pytest.raises(TypeError):
             view.find(["x"], start, end, 100)
         with pytest.raises(TypeError):

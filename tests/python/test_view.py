@@ -3,12 +3,13 @@
 import os
 import struct
 import threading
+from itertools import pairwise
 
 import pytest
 
 from traces import record
 from vestige import Trace, TraceError, record_function
-from vestige._core import Session, View
+from vestige._core import Lanes, Session, View
 
 pytestmark = pytest.mark.any_python  # the core gives equal answers for every engine
 
@@ -130,12 +131,29 @@ def test_memory_has_a_curve(tmp_path):
     session.finish()
     view = View(path)
     info = view.info()
-    [memory] = [series for series in view.counters(info["start_ns"], info["end_ns"], 50) if series["kind"] == "memory"]
-    points = list(struct.iter_unpack("<I4xddd", memory["points"]))
-    assert memory["unit"] == "bytes" and memory["thread"] is None
-    assert max(point[2] for point in points) >= sum(map(len, kept))
-    assert [point[0] for point in points] == sorted({point[0] for point in points})
-    assert view.losses(info["start_ns"], info["end_ns"]) == []
+    curves = Lanes(view, "counters")
+    [memory] = [lane for lane in curves.lanes() if lane["what"] == "memory"]
+    assert memory["name"] == "memory" and memory["thread"] == 0
+    assert memory["most"] >= sum(map(len, kept))
+    count, items = curves.between(memory["lane"], 0, info["start_ns"], info["end_ns"] + 1, 100_000)
+    assert count == len(items) == memory["items"]
+    assert (
+        memory["least"]
+        <= min(item["value"] for item in items)
+        <= max(item["value"] for item in items)
+        <= memory["most"]
+    )
+    assert all(before["end_ns"] == after["start_ns"] for before, after in pairwise(items))
+    assert Lanes(view, "losses").lanes() == []
+
+
+def test_lanes_are_read_from_a_trace_or_a_view(trace):
+    view = View(trace)
+    for source, kind in ((view, "marks"), (view, "no kind"), (Trace(trace), "losses"), (Trace(trace), "counters")):
+        with pytest.raises(ValueError):
+            Lanes(source, kind)
+    with pytest.raises(TypeError):
+        Lanes(trace, "marks")
 
 
 def test_what_cannot_be_is_said(trace, tmp_path):

@@ -214,15 +214,18 @@ def test_the_data_of_a_page_has_what_the_server_would_tell(path):
     data, blob = unpack(embed.pack(opened(path)))
     (trace,) = data["traces"]
     assert data["info"]["traces"][0]["ready"] and data["info"]["traces"][0]["ended"] == "clean"
-    assert trace["losses"] == []
+    assert trace["lanes"]["losses"]["lanes"] == []
     ids = {entry[1]: number for number, entry in enumerate(trace["names"]["names"]) if entry is not None}
     assert trace["sources"][str(ids["leaf"])]["lines"] == ["def leaf(n):", "    return abs(n)"]
     calls = [call for row in read_calls(trace, blob).values() for call in row]
     ((span, told),) = [call for call in calls if "the first" in json.dumps(call[1])]
     assert span[2] == ids["load"] and set(told) == {"args"}  # nothing allocated
-    (counter,) = [track for track in trace["counters"] if track["kind"] == "counter"]
-    assert counter["name"] == "queue" and counter["points"][-1][3] == 7.0
-    assert 0 <= counter["points"][0][0] <= counter["points"][-1][0] < embed.PIXELS
+    counters = trace["lanes"]["counters"]
+    (counter,) = [lane for lane in counters["lanes"] if lane["what"] == "counter"]
+    assert counter["id"] == ids["queue"]
+    ((_, _, _, count, offset, length),) = [row for row in counters["rows"] if row[0] == counter["lane"]]
+    least, most, last = struct.unpack("<3d", blob[offset + length - 24 : offset + length])
+    assert count == counter["items"] and least == most == last == 7.0
 
 
 def test_the_data_of_a_page_folds_imports_as_the_server_does(tmp_path):

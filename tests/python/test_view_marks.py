@@ -210,7 +210,10 @@ def test_bad_questions_get_a_line(place):
         assert client.error(f"{between}&lanes=0&from=5&to=5") == (400, "from must be less than to")
         assert client.error("/api/lanes/window?kind=marks&from=0&to=5&pixels=0&lanes=1")[0] == 400
         assert client.error(f"{between}&lanes=x&from=0&to=5") == (400, "lanes: not an integer")
-        assert client.error("/api/lanes?kind=x") == (400, "kind: not one of devices, left_out, marks, states, tasks")
+        assert client.error("/api/lanes?kind=x") == (
+            400,
+            "kind: not one of counters, devices, left_out, losses, marks, states, tasks",
+        )
         assert client.error("/api/lanes") == (400, "kind is missing")
         client.connection.close()
     with serving(place.path / "plain.vst") as server:

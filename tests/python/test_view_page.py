@@ -428,7 +428,7 @@ def test_speedscope_is_given_an_address_and_files_can_be_saved(page):
 def test_lost_records_are_hatched_and_told(page, place):
     start, _ = span_of(place, "linger", -1)
     page.eval(
-        f"""vestige.stage.losses.set(0, [{{ thread: 1, kind: 'lost', start_ns: {start} - 15e6, end_ns: {start} - 5e6, records: 12345 }}]);
+        f"""vestige.stage.losses.set(0, [{{ thread: 1, row: 0, start_ns: {start} - 15e6, end_ns: {start} - 5e6, records: 12345 }}]);
         vestige.stage.invalidate()"""
     )
     settle(page)
@@ -474,6 +474,7 @@ def test_a_torn_file_and_several_processes(browser, place):
         page.key("c")
         page.wait("document.querySelectorAll('#functions tr[data-one]').length > 5")
         assert calls_of(page, "tiny") == 12000  # of both processes
+        page.wait("vestige.lanes.lists.has('counters1') && vestige.stage.pending === null")  # the names stay now
         folded = page.eval("document.querySelector('.track.process button').click(); vestige.timeline.tracks.length")
         assert folded == 1 + 5  # the folded header, and the other process with two threads and two counters
     finally:
@@ -524,6 +525,10 @@ def test_a_wrong_token_is_said_plainly(browser, server):
     page.close()
 
 
+CURVES = """vestige.timeline.counters.get(0).map((counter) => {
+    const { least, most } = vestige.counters.scaleOf({ trace: { trace: 0 }, counter });
+    return [counter.name, least, most];
+})"""
 FOREIGN = """\
 (async () => {
   const [, base, token] = %s.match(/(.*)\\/\\?token=(.*)/);
@@ -593,7 +598,7 @@ def test_one_file_shows_the_same_as_a_server(browser, place, frames):
         page.key("/")
         page.type("tiny")
         page.wait("document.getElementById('matches').textContent.endsWith('here')")
-        curve = page.eval("vestige.counters.whole.get(0).counters.map(one => [one.name, one.least, one.most])")
+        curve = page.eval(CURVES)
         told.append((details, table, text(page, "#matches"), curve))
         assert page.errors() == []
         page.close()
@@ -626,7 +631,7 @@ def test_a_recording_of_memory_alone_shows_its_curve_and_names_its_report(place,
         page.wait(READY)
         said = text(page, "#banners")
         assert "Memory alone was recorded" in said and "vestige memory-report" in said and "memory.vst" in said
-        curves = dict(page.eval("vestige.counters.whole.get(0).counters.map(one => [one.name, one.most])"))
+        curves = dict(page.eval("vestige.lanes.list('counters', 0).map(one => [one.name, one.most])"))
         assert curves["memory"] > 30_000_000
         assert page.eval("vestige.timeline.tracks.some(one => one.counter?.name === 'memory')")
         assert page.errors() == []

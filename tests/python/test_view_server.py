@@ -227,15 +227,17 @@ def test_search_finds_every_span_of_a_name_in_order(client, events, whole, ids):
 
 
 def test_counters_are_curves_over_the_pixels(client, whole):
-    (curve,) = [curve for curve in client.get("counters", pixels=100, **whole) if curve["name"] == "queue"]
-    assert min(point[1] for point in curve["points"]) == 1.0
-    assert max(point[2] for point in curve["points"]) == 5.0
-    assert curve["points"][-1][3] == 3.0
-    assert [point[0] for point in curve["points"]] == sorted({point[0] for point in curve["points"]})
+    names = client.get("names")["names"]
+    (curve,) = [lane for lane in client.get("lanes", kind="counters")["lanes"] if names[lane["id"]][1] == "queue"]
+    assert (curve["what"], curve["least"], curve["most"]) == ("counter", 1.0, 5.0)
+    values = client.curve(curve["lane"], pixels=100, **whole)
+    assert min(least for least, _, _ in values) == 1.0
+    assert max(most for _, most, _ in values) == 5.0
+    assert values[-1][2] == 3.0
 
 
 def test_an_undamaged_trace_has_no_losses(client, whole):
-    assert client.get("losses", **whole) == []
+    assert client.get("lanes", kind="losses")["lanes"] == []
 
 
 @pytest.mark.parametrize("format, suffix", [("perfetto", ".pftrace"), ("speedscope", ".speedscope.json")])
@@ -903,7 +905,7 @@ def test_an_empty_trace_is_shown_as_such(tmp_path):
         assert info["ready"] and info["traces"][0]["spans"] == 0 and info["duration_ns"] >= 0
         assert client.window(0, 1000) == []
         assert client.get("flame", from_=0, to=1000)["rows"]["id"] == []
-        assert client.get("counters", from_=0, to=1000, pixels=10) == []
+        assert client.get("lanes", kind="counters")["lanes"] == []
         assert client.post("next", ids=[1], after=0) is None
         assert client.ask("/api/export?to=perfetto").status == 200
 
@@ -920,9 +922,11 @@ def test_memory_is_shown_as_a_curve_and_of_spans(tmp_path):
         info = client.get("info")
         end = info["duration_ns"] + 1
         assert all(0 <= thread["start_ns"] <= thread["end_ns"] <= end for thread in info["traces"][0]["threads"])
-        curves = {curve["kind"]: curve for curve in client.get("counters", from_=0, to=end, pixels=500)}
-        assert max(point[2] for point in curves["memory"]["points"]) >= 4 << 20
-        assert (curves["memory"]["unit"], curves["memory"]["thread"]) == ("bytes", None)
+        curves = {lane["what"]: lane for lane in client.get("lanes", kind="counters")["lanes"]}
+        assert curves["memory"]["most"] >= 4 << 20
+        assert (
+            max(most for _, most, _ in client.curve(curves["memory"]["lane"], from_=0, to=end, pixels=500)) >= 4 << 20
+        )
         names = [entry and entry[1] for entry in client.get("names")["names"]]
         number = next(number for number, name in enumerate(names) if name and name.endswith("allocate"))
         found = client.post("next", ids=[number], after=-1)

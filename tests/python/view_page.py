@@ -54,7 +54,7 @@ PROGRAM = """\
         os.kill(os.getpid(), signal.SIGKILL)
     """
 GUTTER, ROW, PROCESS = 200, 18, 26
-READY = "document.getElementById('loading').hidden && vestige.windows.settled && vestige.counters.whole.size > 0"
+READY = "document.getElementById('loading').hidden && vestige.windows.settled && vestige.lanes.lists.has('counters0')"
 
 
 class Served:

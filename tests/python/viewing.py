@@ -52,6 +52,14 @@ class Client:
         assert got.status == 200, got.body
         return read_window(got.body)
 
+    def curve(self, lane, **fields):
+        """Returns the least, the greatest and the last value of each rectangle of a counter's lane."""
+        asked = "&".join(f"{name.strip('_')}={value}" for name, value in fields.items())
+        data = self.ask(f"/api/lanes/window?kind=counters&lanes={lane}&{asked}").body
+        rows, rects = struct.unpack_from("<II", data, 4)
+        assert rows == 1 and len(data) == 32 + 16 * rows + 40 * rects
+        return list(struct.iter_unpack("<3d", data[-24 * rects :]))
+
     def error(self, path, method="GET", body=None, **headers):
         """Returns the status and the message of a refused request."""
         got = self.ask(path, method, body, **headers)

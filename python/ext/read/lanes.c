@@ -6,6 +6,7 @@
 
 #include "read/read.h"
 #include "read/rows.h"
+#include "read/view.h"
 #include "view/lanes.h"
 
 typedef struct lanes {
@@ -25,54 +26,82 @@ static bool lanes_is_usable(const lanes *self)
     return is_made;
 }
 
-static vst_status lanes_create(vpy_trace *trace, const char *kind,
-                               const vst__lanes_options *options,
-                               vst__lanes **made, vst_error *error)
+/* Both of the following read lanes; on failure, they return NULL with an
+ * exception set. */
+static vst__lanes *lanes_of_trace(vpy_trace *trace, const char *kind,
+                                  const vst__lanes_options *options,
+                                  PyObject *progress)
 {
+    vst_error error = {VST_OK, 0, 0};
+    vst__lanes *made = NULL;
     vst_status status;
 
+    if (!vpy_trace_borrow(trace, progress))
+        return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    status = vst__lanes_create(trace->handle, kind, options, made, error);
+    status = vst__lanes_create(trace->handle, kind, options, &made, &error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(trace);
-    return status;
+    if (status != VST_OK)
+        vpy_raise(status, &error, trace->path);
+    return made;
+}
+
+static vst__lanes *lanes_of_view(vpy_view *view, const char *kind,
+                                 vst__lanes_options *options,
+                                 PyObject *progress)
+{
+    vst_error error = {VST_OK, 0, 0};
+    vst__lanes *made = NULL;
+    PyThreadState *saved;
+    vst_status status;
+
+    if (!vpy_view_is_usable(view))
+        return NULL;
+    options->view = view->handle;
+    if (progress != NULL && progress != Py_None) {
+        options->progress = vpy_report_progress;
+        options->progress_ctx = progress;
+    }
+    saved = vpy_view_begin(view);
+    status = vst__lanes_create(NULL, kind, options, &made, &error);
+    vpy_view_end(view, saved);
+    if (status != VST_OK)
+        vpy_raise(status, &error, view->path);
+    return made;
 }
 
 static int lanes_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"trace",    "kind",         "wrappers",
+    static char *names[] = {"source",   "kind",         "wrappers",
                             "progress", "fold_imports", NULL};
     lanes *self = (lanes *)object;
-    PyObject *progress = NULL, *list = NULL;
+    PyObject *source, *progress = NULL, *list = NULL;
     vst_view_ids wrappers = {NULL, 0};
     vst__lanes_options options = {.window = VST_WINDOW_ALL,
                                   .wrappers = &wrappers};
     vst_id *ids = NULL;
     int folds = 0;
     const char *kind;
-    vpy_trace *trace;
-    vst_error error = {VST_OK, 0, 0};
     vst__lanes *made = NULL;
-    vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|$OOp:Lanes", names,
-                                     vpy_reading.trace.type, &trace, &kind,
-                                     &list, &progress, &folds) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "Os|$OOp:Lanes", names, &source,
+                                     &kind, &list, &progress, &folds) ||
         (list != NULL && (ids = vpy_to_numbers(list, &wrappers.count)) == NULL))
         return -1;
     wrappers.ids = ids;
     options.fold_imports = folds;
-    if (!vpy_trace_borrow(trace, progress)) {
-        free(ids);
-        return -1;
-    }
-    status = lanes_create(trace, kind, &options, &made, &error);
+    if (PyObject_TypeCheck(source, vpy_reading.trace.type))
+        made = lanes_of_trace((vpy_trace *)source, kind, &options, progress);
+    else if (PyObject_TypeCheck(source, vpy_reading.view.type))
+        made = lanes_of_view((vpy_view *)source, kind, &options, progress);
+    else
+        PyErr_SetString(PyExc_TypeError,
+                        "lanes are read from a Trace or a View");
     free(ids);
-    if (status == VST_OK && vpy_handle_set(&self->handle, made))
+    if (made != NULL && vpy_handle_set(&self->handle, made))
         return 0;
     vst__lanes_destroy(made);
-    if (status != VST_OK)
-        vpy_raise(status, &error, trace->path);
     return -1;
 }
 
@@ -87,9 +116,21 @@ static void lanes_dealloc(PyObject *object)
 
 /* ---- lanes and facts ----------------------------------------------------- */
 
+/* Sets a dict's item to a value of a curve. Returns false with an exception set
+ * on failure. */
+static bool put_value(PyObject *dict, const char *name, double value)
+{
+    PyObject *number = PyFloat_FromDouble(value);
+    bool is_put =
+        number != NULL && PyDict_SetItemString(dict, name, number) == 0;
+
+    Py_XDECREF(number);
+    return is_put;
+}
+
 static PyObject *lane_to_dict(unsigned number, const vst__lane *l)
 {
-    return Py_BuildValue(
+    PyObject *dict = Py_BuildValue(
         "{s:I,s:I,s:I,s:i,s:I,s:I,s:I,s:I,s:K,s:K,s:L,s:L,s:L,s:L,s:K,s:N,s:z,"
         "s:z}",
         "lane", number, "thread", l->thread, "device", l->device, "stream",
@@ -101,6 +142,12 @@ static PyObject *lane_to_dict(unsigned number, const vst__lane *l)
         (unsigned long long)l->bytes, "name",
         vpy_trace_text(l->name != NULL ? l->name : "", l->name_len), "what",
         l->what, "end", l->end);
+
+    if (dict != NULL && l->has_values &&
+        (!put_value(dict, "least", l->least) ||
+         !put_value(dict, "most", l->most)))
+        Py_CLEAR(dict);
+    return dict;
 }
 
 PyDoc_STRVAR(lanes_doc,
@@ -216,12 +263,17 @@ static bool add_facts(const lanes *self, uint32_t number, PyObject *dict)
 
 static PyObject *lanes_to_dict(const lanes *self, const vst__lane_item *item)
 {
+    vst_view_value value;
     PyObject *dict = Py_BuildValue(
         "{s:I,s:I,s:I,s:L,s:L,s:I}", "number", item->number, "lane", item->lane,
         "row", item->row, "start_ns", (long long)item->start_ns, "end_ns",
         (long long)item->end_ns, "id", item->id);
 
     if (dict != NULL && !add_facts(self, item->number, dict))
+        Py_CLEAR(dict);
+    if (dict != NULL &&
+        vst__lanes_value_of(self->handle, item->number, &value) &&
+        !put_value(dict, "value", value.last))
         Py_CLEAR(dict);
     return dict;
 }

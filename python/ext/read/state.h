@@ -45,6 +45,11 @@ struct vpy_trace_replays_state {
     PyTypeObject *total, *memory_total, *moment;
 };
 
+/* view.c. Written when the module is loaded. */
+struct vpy_view_state {
+    PyTypeObject *type; /* View */
+};
+
 struct vpy_reading_state {
     struct vpy_arrow_tables_state arrow_tables;
     struct vpy_rows_state rows;
@@ -52,6 +57,7 @@ struct vpy_reading_state {
     struct vpy_trace_memory_state trace_memory;
     struct vpy_trace_names_state trace_names;
     struct vpy_trace_replays_state trace_replays;
+    struct vpy_view_state view;
 };
 
 extern struct vpy_reading_state vpy_reading;

@@ -14,6 +14,20 @@ bool vpy_view_is_usable(const vpy_view *self)
     return is_open;
 }
 
+PyThreadState *vpy_view_begin(vpy_view *self)
+{
+    PyThreadState *saved = PyEval_SaveThread();
+
+    pthread_rwlock_rdlock(&self->growth);
+    return saved;
+}
+
+void vpy_view_end(vpy_view *self, PyThreadState *saved)
+{
+    pthread_rwlock_unlock(&self->growth);
+    PyEval_RestoreThread(saved);
+}
+
 /* ---- the object ---------------------------------------------------------- */
 
 static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *kw)
@@ -234,13 +248,6 @@ PyDoc_STRVAR(
     "next(ids, thread, after_ns, *, back=False, progress=None)\n"
     "--\n\nThe next span with one of these ids in order of time, or None.");
 
-PyDoc_STRVAR(counters_doc,
-             "counters(from_ns, to_ns, pixels, *, progress=None)\n--\n\n"
-             "Curves: points are <I4xddd, pixel, least, most, last.");
-
-PyDoc_STRVAR(losses_doc, "losses(from_ns, to_ns)\n--\n\n"
-                         "Stretches of time for which records are missing.");
-
 PyDoc_STRVAR(refresh_doc, "refresh()\n--\n\n"
                           "Read the records that were written since. Only "
                           "for a view with follow=True.");
@@ -263,8 +270,6 @@ static PyMethodDef methods[] = {
     {"flame", KEYWORDS(vpy_view_flame), flame_doc},
     {"find", KEYWORDS(vpy_view_find), find_doc},
     {"next", KEYWORDS(vpy_view_next), next_doc},
-    {"counters", KEYWORDS(vpy_view_counters), counters_doc},
-    {"losses", vpy_view_losses, METH_VARARGS, losses_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -284,5 +289,9 @@ static const vpy_class described = {
 
 int vpy_view_init(PyObject *module)
 {
-    return vpy_class_add(module, &described);
+    if (vpy_class_add(module, &described) < 0)
+        return -1;
+    vpy_reading.view.type =
+        (PyTypeObject *)PyObject_GetAttrString(module, "View");
+    return vpy_reading.view.type != NULL ? 0 : -1;
 }

@@ -23,14 +23,17 @@ typedef struct vpy_view {
 /* Returns false with an exception set if the view cannot be used. */
 bool vpy_view_is_usable(const vpy_view *self);
 
+/* Between vpy_view_begin and vpy_view_end, the view is in use, without the GIL.
+ */
+PyThreadState *vpy_view_begin(vpy_view *self);
+void vpy_view_end(vpy_view *self, PyThreadState *saved);
+
 /* view_questions.c: methods. */
 PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_view_span_at(PyObject *object, PyObject *args);
 PyObject *vpy_view_flame(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_view_losses(PyObject *object, PyObject *args);
 
 #pragma GCC visibility pop
 #endif

@@ -86,21 +86,6 @@ static void question_free(question *q)
     free(q->ids);
 }
 
-/* Between answer_begin and answer_end the view is in use, without the GIL. */
-static PyThreadState *answer_begin(vpy_view *self)
-{
-    PyThreadState *saved = PyEval_SaveThread();
-
-    pthread_rwlock_rdlock(&self->growth);
-    return saved;
-}
-
-static void answer_end(vpy_view *self, PyThreadState *saved)
-{
-    pthread_rwlock_unlock(&self->growth);
-    PyEval_RestoreThread(saved);
-}
-
 /* ---- questions ----------------------------------------------------------- */
 
 PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
@@ -119,11 +104,11 @@ PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
         view_check(self, &q, true)) {
         void *bytes = NULL;
         size_t count = 0;
-        PyThreadState *saved = answer_begin(self);
+        PyThreadState *saved = vpy_view_begin(self);
         vst_status status =
             vst__view_window(self->handle, &q.range, &bytes, &count, &error);
 
-        answer_end(self, saved);
+        vpy_view_end(self, saved);
         result = status == VST_OK
                      ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)count)
                      : vpy_raise(status, &error, self->path);
@@ -170,10 +155,10 @@ PyObject *vpy_view_span_at(PyObject *object, PyObject *args)
                           &time_ns) ||
         !vpy_view_is_usable(self))
         return NULL;
-    saved = answer_begin(self);
+    saved = vpy_view_begin(self);
     status =
         vst__view_span_at(self->handle, thread, depth, time_ns, &span, &error);
-    answer_end(self, saved);
+    vpy_view_end(self, saved);
     if (status == VST_E_ARGUMENT)
         Py_RETURN_NONE;
     if (status != VST_OK)
@@ -289,11 +274,11 @@ PyObject *vpy_view_flame(PyObject *object, PyObject *args, PyObject *kw)
         view_check(self, &q, false)) {
         vst_view_flame_row *rows = NULL;
         size_t count = 0;
-        PyThreadState *saved = answer_begin(self);
+        PyThreadState *saved = vpy_view_begin(self);
         vst_status status =
             vst__view_flame(self->handle, &q.range, &rows, &count, &error);
 
-        answer_end(self, saved);
+        vpy_view_end(self, saved);
         result = status == VST_OK ? view_flame_rows(rows, count, limit)
                                   : vpy_raise(status, &error, self->path);
         free(rows);
@@ -323,11 +308,11 @@ PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw)
     if (result != NULL) {
         uint32_t *counts = (uint32_t *)(void *)PyBytes_AS_STRING(result);
         vst_view_ids wanted = {q.ids, q.id_count};
-        PyThreadState *saved = answer_begin(self);
+        PyThreadState *saved = vpy_view_begin(self);
         vst_status status =
             vst__view_find(self->handle, &q.range, &wanted, counts, &error);
 
-        answer_end(self, saved);
+        vpy_view_end(self, saved);
         if (status != VST_OK) {
             Py_CLEAR(result);
             vpy_raise(status, &error, self->path);
@@ -363,11 +348,11 @@ PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw)
         vpy_view_is_usable(self)) {
         vst_view_ids wanted = {q.ids, q.id_count};
         vst_view_span span = {0};
-        PyThreadState *saved = answer_begin(self);
+        PyThreadState *saved = vpy_view_begin(self);
         vst_status status = vst__view_next(self->handle, &q.range, &wanted,
                                            back, &span, &error);
 
-        answer_end(self, saved);
+        vpy_view_end(self, saved);
         if (status == VST_OK)
             result = Py_BuildValue("{s:I,s:I,s:L,s:L,s:I}", "thread",
                                    span.thread, "depth", span.depth, "start_ns",
@@ -379,88 +364,5 @@ PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw)
             vpy_raise(status, &error, self->path);
     }
     question_free(&q);
-    return result;
-}
-
-/* ---- tracks -------------------------------------------------------------- */
-
-static PyObject *to_series(const vst_view_series *series)
-{
-    static const char *const kinds[] = {"", "counter", "memory", "framework"};
-    bool counter = series->track == VST_VIEW_COUNTER;
-
-    return Py_BuildValue(
-        "{s:s,s:I,s:N,s:s,s:N,s:N}", "kind", kinds[series->track], "id",
-        series->id, "thread",
-        counter ? PyLong_FromUnsignedLong(series->thread) : Py_NewRef(Py_None),
-        "unit", counter ? "" : "bytes", "before",
-        series->known ? PyFloat_FromDouble(series->before) : Py_NewRef(Py_None),
-        "points",
-        PyBytes_FromStringAndSize(
-            (const char *)series->points,
-            (Py_ssize_t)(series->count * sizeof *series->points)));
-}
-
-PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"from_ns", "to_ns", "pixels", "progress", NULL};
-    vpy_view *self = (vpy_view *)object;
-    PyObject *result;
-    vst_error error = {VST_OK, 0, 0};
-    vst_view_series *series = NULL;
-    size_t count = 0;
-    PyThreadState *saved;
-    vst_status status;
-    question q = {0};
-
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O&O&I|$O&:counters", names, to_time, &q.range.from_ns,
-            to_time, &q.range.to_ns, &q.range.pixels, to_progress, &q) ||
-        !view_check(self, &q, true))
-        return NULL;
-    saved = answer_begin(self);
-    status =
-        vst__view_counters(self->handle, &q.range, &series, &count, &error);
-    answer_end(self, saved);
-    result = status == VST_OK ? PyList_New(0)
-                              : vpy_raise(status, &error, self->path);
-    for (size_t i = 0; result != NULL && i < count; i++)
-        if (!vpy_append(result, to_series(&series[i])))
-            Py_CLEAR(result);
-    vst__view_series_free(series, count);
-    return result;
-}
-
-PyObject *vpy_view_losses(PyObject *object, PyObject *args)
-{
-    static const char *const kinds[] = {"", "lost", "gap", "dropped"};
-    vpy_view *self = (vpy_view *)object;
-    PyObject *result;
-    vst_error error = {VST_OK, 0, 0};
-    vst_loss *losses = NULL;
-    size_t count = 0;
-    PyThreadState *saved;
-    vst_status status;
-    question q = {0};
-
-    if (!PyArg_ParseTuple(args, "O&O&:losses", to_time, &q.range.from_ns,
-                          to_time, &q.range.to_ns) ||
-        !view_check(self, &q, false))
-        return NULL;
-    saved = answer_begin(self);
-    status = vst__view_losses(self->handle, &q.range, &losses, &count, &error);
-    answer_end(self, saved);
-    result = status == VST_OK ? PyList_New(0)
-                              : vpy_raise(status, &error, self->path);
-    for (size_t i = 0; result != NULL && i < count; i++)
-        if (!vpy_append(result,
-                        Py_BuildValue("{s:I,s:s,s:L,s:L,s:K}", "thread",
-                                      losses[i].thread, "kind",
-                                      kinds[losses[i].kind & 3], "start_ns",
-                                      (long long)losses[i].start_ns, "end_ns",
-                                      (long long)losses[i].end_ns, "records",
-                                      (unsigned long long)losses[i].records)))
-            Py_CLEAR(result);
-    free(losses);
     return result;
 }

@@ -40,8 +40,6 @@ FLAGS = {
 ASYNC = 64
 WAIT = 1.0  # seconds to wait for progress of an index
 ROWS, ROWS_MAX = 20_000, 200_000  # rows of a flame graph: default and limit
-POINT = struct.Struct("<I4xddd")  # a point of a counter's curve: pixel, least, greatest, last
-TRACKS = {"memory": "memory", "framework": "memory of the framework"}
 
 
 class Api:
@@ -66,8 +64,6 @@ class Api:
             ("POST", "imports"): self._imports,
             ("POST", "find"): self._find,
             ("POST", "next"): self._next,
-            ("GET", "counters"): self._counters,
-            ("GET", "losses"): self._losses,
             ("GET", "export"): self._export,
             ("GET", "handover"): self._handover,
             **self._lanes.calls,
@@ -133,19 +129,6 @@ class Api:
         depth = fields.number("depth", 0, 1 << 20, default=0)
         data = shown.view.window(self._absolute(start), self._absolute(end), pixels, threads=threads, max_depth=depth)
         return as_picture(data, start, end)
-
-    def _counters(self, request: Request, fields: Fields) -> Answer:
-        shown = self._shown(fields)
-        start, end = fields.range()
-        pixels = fields.pixels()
-        tracks = shown.view.counters(self._absolute(start), self._absolute(end), pixels, progress=request.check)
-        return as_json([{**describe_track(shown, track), "points": read_points(track)} for track in tracks])
-
-    def _losses(self, request: Request, fields: Fields) -> Answer:
-        shown = self._shown(fields)
-        start, end = fields.range()
-        rows = shown.view.losses(self._absolute(start), self._absolute(end))
-        return as_json([describe_loss(row, self.traces.start_ns) for row in rows])
 
     # ---- about spans
 
@@ -350,21 +333,6 @@ def _describe_thread(thread: dict[str, Any], shown: Shown, base: int) -> dict[st
         "end_ns": (thread["end_ns"] if spans else shown.end_ns) - base,
         "spans": spans,
     }
-
-
-def describe_track(shown: Shown, track: dict[str, Any]) -> dict[str, Any]:
-    """Describes a track. A counter has the name that the program gave it."""
-    kind = track["kind"]
-    name = TRACKS.get(kind) or place_of(shown, track["id"])[1]
-    return {"name": name, "kind": kind, "thread": track["thread"], "unit": track["unit"], "before": track["before"]}
-
-
-def read_points(track: dict[str, Any]) -> list[tuple[int, float, float, float]]:
-    return list(POINT.iter_unpack(track["points"]))
-
-
-def describe_loss(row: dict[str, Any], base: int) -> dict[str, Any]:
-    return {**row, "start_ns": row["start_ns"] - base, "end_ns": row["end_ns"] - base}
 
 
 def name_table(shown: Shown) -> dict[str, Any]:

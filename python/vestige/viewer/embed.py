@@ -12,7 +12,7 @@ import gzip
 import struct
 
 from .answers import to_json
-from .api import describe, describe_loss, describe_track, name_table, read_points, source_of
+from .api import describe, name_table, source_of
 from .embed_lanes import pack_lanes
 from .sources import Sources
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 SPANS_MAX = 2_000_000
 BYTES_MAX = 50 << 20  # the largest page
-PIXELS = 1 << 14  # the most points of a counter's curve; source_embedded.js has this number too
 
 
 class TooLarge(Exception):
@@ -62,20 +61,15 @@ class Blob:
 def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob, sources: Sources) -> dict[str, Any]:
     """Packs a trace, and sets in `facts` how many rows each thread needs."""
     if not shown.ready:
-        nothing: dict[str, Any] = {"counters": [], "losses": [], "sources": {}, "lanes": {}}
+        nothing: dict[str, Any] = {"sources": {}, "lanes": {}}
         return {"names": name_table(shown), **nothing}
     lanes = pack_lanes(shown, traces, blob)
     rows = {each["lane"]: each["rows"] for each in lanes["calls"]["lanes"]}
     for thread in facts["threads"]:
         thread["depth"] = rows.get(thread["number"], 0)
-    start, end = traces.start_ns, max(traces.end_ns, traces.start_ns + 1)
-    counters = shown.view.counters(start, end, PIXELS)
-    losses = shown.view.losses(start, end)
     found = {number: source_of(sources, shown, number) for number in range(len(shown.places))}
     return {
         "names": name_table(shown),
-        "counters": [{**describe_track(shown, track), "points": read_points(track)} for track in counters],
-        "losses": [describe_loss(row, traces.start_ns) for row in losses],
         "waits": {kind: bool(shown.source.facts.get(kind)) for kind in ("switches", "gil_waits", "object_waits")},
         "sources": {str(number): lines for number, lines in found.items() if lines is not None},
         "lanes": lanes,

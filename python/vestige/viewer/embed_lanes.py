@@ -2,7 +2,7 @@
 Calls are lanes too: each thread has a lane with the thread's number, whose rows are the depths of the stack.
 
 Except for calls, the number of items per kind is limited, so that the page stays small. The latest items of all lanes
-are left out, and the page says so. States of threads are drawn coarser instead.
+are left out, and the page says so. States of threads and curves are drawn coarser instead.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .embed import Blob
     from .traces import Shown, Traces
 
-ITEMS_MAX = {"devices": 300_000, "marks": 300_000, "states": 400_000, "tasks": 2_000_000}
-COARSER = {"states"}
+ITEMS_MAX = {"counters": 100_000, "devices": 300_000, "marks": 300_000, "states": 400_000, "tasks": 2_000_000}
+COARSER = {"counters", "states"}
 PARTS_MAX = 1 << 14  # the time of a coarser row is divided into at most this many parts
 TEXTS_MAX = 8 << 20  # bytes of all texts
 EVER = (1 << 62) - 1

@@ -1,5 +1,5 @@
-"""Answers to the page's requests about lanes: the lanes of a kind, their pictures, and their items. Kinds are
-"devices", "left_out", "marks", "states" and "tasks". A lane has rows, a row has items (src/view/lanes.h).
+"""Answers to the page's requests about lanes: the lanes of a kind, their pictures, and their items. A lane has rows, a
+row has items (src/view/lanes.h).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from .server import Request
     from .traces import Shown, Traces
 
-KINDS = ("devices", "left_out", "marks", "states", "tasks")
+KINDS = ("counters", "devices", "left_out", "losses", "marks", "states", "tasks")
 # kinds that a search covers, and the kind of definition that names their items
 SEARCHED = {"devices": activities.DEFINITION, "marks": INSTANT}
-LISTED, LISTED_MAX = 50, 1000  # items in one answer; a picture merges items that are close
+LISTED, LISTED_MAX = 50, 100_000  # items in one answer; a picture merges items that are close
 LANES_MAX = 1_000_000  # the most lanes in one answer
 LINKED = 200  # the most arrows in one picture; more would hide it
 NUMBER_MAX = (1 << 32) - 1
@@ -156,7 +156,8 @@ def describe_item(found: dict[str, Any], base: int) -> dict[str, Any]:
     """
     described: dict[str, Any] = {}
     for name, value in found.items():
-        described[name] = read_members(value) if isinstance(value, str) else value if value < LIMIT else str(value)
+        is_large = isinstance(value, int) and value >= LIMIT
+        described[name] = read_members(value) if isinstance(value, str) else str(value) if is_large else value
     return {**described, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
 
 

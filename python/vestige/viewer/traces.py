@@ -28,6 +28,7 @@ IMPORT_IDS = 8  # see src/view/view.h
 FAILED = 5  # VST_IMPORT_FAILED
 UNNAMED_IMPORTS = range(2, 7)
 IMPORT_SYSTEM = "<frozen importlib."
+INDEXED = ("counters", "losses")  # kinds of lanes that an index has, also one that grows
 
 
 class _NoImports:
@@ -129,6 +130,8 @@ class Shown:
 
     def has_lanes(self, kind: str) -> bool:
         """Whether the trace has lanes of a kind. Only the index knows whether it has tasks, so the index must exist."""
+        if kind in INDEXED:
+            return self.view is not None
         if kind == "tasks":
             return self.view is not None and bool(self.facts.get("has_tasks"))
         return {
@@ -142,7 +145,8 @@ class Shown:
         """The lanes of a kind, read on first use."""
         with self._reading:
             if kind not in self._lanes:
-                self._lanes[kind] = Lanes(self.open(), kind, wrappers=self.wrappers, progress=progress)
+                source = self.view if kind in INDEXED else self.open()
+                self._lanes[kind] = Lanes(source, kind, wrappers=self.wrappers, progress=progress)
         return self._lanes[kind]
 
     @property
@@ -175,6 +179,8 @@ class Shown:
         assert self._view is not None
         ended = self.source.ended != "recording"
         self._view.refresh()
+        with self._reading:
+            self._lanes.clear()
         for number, entry in enumerate(self._view.functions(len(self.functions)), len(self.functions)):
             self.functions.append(entry)
             self.places.append(entry and to_place(_NO_IMPORTS, number, entry))

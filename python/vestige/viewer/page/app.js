@@ -96,7 +96,7 @@ class App {
     this.view = new View(info.duration_ns);
     this.timeline = new Timeline(shown);
     this.windows = new Windows(this.source, info.duration_ns, () => this.stage.invalidate(), (error) => this.say(error.message));
-    this.counters = new Counters(this.source, info.duration_ns, () => this.stage.invalidate());
+    this.counters = new Counters(this);
     this.lanes = new Lanes(this);
     this.tasks = new Tasks(this);
     this.devices = new Devices(this);
@@ -175,8 +175,8 @@ class App {
         await this.leftOut.load(one);
         await this.tasks.load(one);
         await this.devices.load(one);
-        this.stage.losses.set(trace, await this.source.losses(trace, 0, Math.max(1, Math.ceil(this.info.duration_ns))));
-        if (this.timeline.setCounters(trace, await this.counters.load(trace))) this.stage.arranged();
+        this.stage.losses.set(trace, await this.lanes.loadItems(trace, "losses"));
+        if (await this.counters.load(trace)) this.stage.arranged();
       } catch (error) {
         this.say(error.message);
       }

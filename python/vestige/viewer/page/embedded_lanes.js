@@ -17,7 +17,8 @@ export class EmbeddedLanes {
     this.exact = exact; // if false, rows hold stretches with the share that is filled, instead of items
     this.facts = facts;
     this.texts = texts;
-    this.rows = rows.map(([lane, row, first, count, offset, length]) => ({ lane, row, first, ...readColumns(piece(offset, length), count) }));
+    this.hasValues = lanes.some(({ least }) => least !== undefined);
+    this.rows = rows.map(([lane, row, first, count, offset, length]) => ({ lane, row, first, ...readColumns(piece(offset, length), count, this.hasValues) }));
     this.byLane = new Map(lanes.map(({ lane }) => [lane, []]));
     for (const row of this.rows) this.byLane.get(row.lane).push(row);
     this.linked = new Map(); // number of an item -> numbers of the items that came from it
@@ -46,7 +47,7 @@ export class EmbeddedLanes {
     for (let finest = (to - from) / pixels, level = 0; ; finest *= 2, level++) {
       const drawn = rows.map((row) => [row.lane, row.row, draw(row, from, to, finest)]);
       if (drawn.reduce((sum, row) => sum + row[2].length, 0) <= RECTS_MOST) {
-        return packWindow(from, to, level, drawn.filter((row) => row[2].length));
+        return packWindow(from, to, level, drawn.filter((row) => row[2].length), this.hasValues);
       }
     }
   }
@@ -153,14 +154,16 @@ function lastUpTo(row, time) {
 
 /** Returns a row's rectangles. Narrow items that are close become one run; waits that are wide enough stay separate. */
 function draw(row, from, to, finest) {
-  const rects = [], { starts, ends, words, busy, counts } = row;
+  const rects = [], { starts, ends, words, busy, counts, values } = row;
   /** @type {any} the last rectangle */ let run = null;
   for (let at = Math.max(0, lastUpTo(row, from)); at < starts.length && starts[at] < to; at++) {
     const start = starts[at], end = ends[at], length = end - start;
     if (!counts[at] || end < from || ((words[at] & AWAITS) && length <= finest)) continue;
-    if (run && length < finest && end - run[0] <= finest) addTo(run, end, words[at], busy[at] * length, counts[at], length + 1);
-    else {
-      const rect = [start, end, words[at], busy[at], counts[at]];
+    if (run && length < finest && end - run[0] <= finest) {
+      addTo(run, end, words[at], busy[at] * length, counts[at], length + 1);
+      if (values) run[5] = [Math.min(run[5][0], values[at][0]), Math.max(run[5][1], values[at][1]), values[at][2]];
+    } else {
+      const rect = [start, end, words[at], busy[at], counts[at], values?.[at]];
       run = length < finest ? Object.assign(rect, { busyTime: busy[at] * length, votes: length + 1 }) : null;
       rects.push(rect);
     }
@@ -198,13 +201,15 @@ class Varints {
 }
 
 /** Reads the items of a row: for each item the time since the start of the item before, its length, its id and flags, its idle
- * share, its count, and the number of facts that follow. Facts are not copied; `places` says where they are. */
-function readColumns(bytes, count) {
+ * share, its count, and the number of facts that follow. Facts are not copied; `places` says where they are. Values stand
+ * behind the facts. */
+function readColumns(bytes, count, hasValues) {
   const row = {
     bytes, places: new Uint32Array(count), starts: new Float64Array(count), ends: new Float64Array(count),
     words: new Uint32Array(count), busy: new Float32Array(count), counts: new Uint32Array(count),
+    values: /** @type {number[][] | null} */ (hasValues ? [] : null),
   };
-  const reader = new Varints(bytes, 0);
+  const reader = new Varints(bytes, 0), view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0, time = 0; at < count; at++) {
     time = row.starts[at] = time + reader.next();
     row.ends[at] = time + reader.next();
@@ -213,6 +218,9 @@ function readColumns(bytes, count) {
     row.counts[at] = reader.next();
     row.places[at] = reader.place;
     for (let facts = reader.next(); facts > 0; facts--) reader.next();
+    if (!row.values) continue;
+    row.values.push([0, 8, 16].map((place) => view.getFloat64(reader.place + place, true)));
+    reader.place += 24;
   }
   return row;
 }

@@ -82,7 +82,6 @@ export class Follow {
     const atEnd = this.atEnd, isWhole = view.from <= 0 && atEnd;
     view.extend(duration);
     for (const windows of [app.windows, app.lanes]) windows?.extend(duration, before);
-    app.counters.duration = Math.max(1, Math.ceil(duration));
     if (isWhole) view.show(view.least, view.most, { remember: false });
     else if (atEnd) view.show(view.from + duration - before, view.to + duration - before, { remember: false });
     app.stage.whole = null; // a span that was open at the old end is longer now

@@ -4,7 +4,8 @@
 import { Windows } from "./windows.js";
 import { formatCount } from "./units.js";
 
-const KINDS = ["devices", "marks", "states", "tasks"];
+const KINDS = ["counters", "devices", "marks", "states", "tasks"]; // those that are drawn from windows
+const ITEMS_MOST = 100000; // the most items in an answer
 const SAID = { devices: "activities of devices", marks: "marks of exceptions and instants", tasks: "steps and waits of tasks" };
 
 export class Lanes {
@@ -25,6 +26,15 @@ export class Lanes {
     if (what) this.app.banners.show(`${kind}${trace}`, `${what} are not shown: there are too many.`);
     this.lists.set(`${kind}${trace}`, answer.lanes);
     return answer;
+  }
+
+  /** Fetches all items of a kind, in the order of their starts, each with the thread of its lane. */
+  async loadItems(trace, kind) {
+    const { lanes } = await this.app.source.lanes(trace, kind);
+    if (!lanes.length) return [];
+    const end = Math.ceil(this.app.info.duration_ns) + 1;
+    const { items } = await this.app.source.laneBetween(trace, kind, lanes.map(({ lane }) => lane), 0, end, ITEMS_MOST);
+    return items.map((item) => ({ ...item, thread: lanes[item.lane].thread }));
   }
 
   list(kind, trace) {

@@ -6,7 +6,6 @@ import { formatCount, formatShare, formatTime } from "./units.js";
 
 export const BAND = 4; // CSS pixels
 const NAMED = 4; // functions in a line
-const ASKED = 1000; // the most items in an answer
 
 export class LeftOut {
   constructor(app) {
@@ -14,16 +13,9 @@ export class LeftOut {
     this.held = new Map(); // trace -> {starts, ends, items}
   }
 
-  async load({ trace, left_out: some, end_ns: end }) {
-    const items = [];
-    for (let from = 0, count = some ? Infinity : 0; items.length < count;) {
-      const found = await this.app.source.laneBetween(trace, "left_out", [0], from, Math.ceil(end) + 1, ASKED);
-      if (!found.items.length) break;
-      count = items.length + found.count;
-      items.push(...found.items);
-      from = found.items[found.items.length - 1].start_ns + 1;
-    }
-    if (some) this.held.set(trace, { items, starts: items.map((one) => one.start_ns), ends: items.map((one) => one.end_ns) });
+  async load({ trace, left_out: some }) {
+    const items = some ? await this.app.lanes.loadItems(trace, "left_out") : [];
+    if (items.length) this.held.set(trace, { items, starts: items.map((one) => one.start_ns), ends: items.map((one) => one.end_ns) });
   }
 
   /** Calls fn(at, held) for each stretch that overlaps a range. */

@@ -8,7 +8,6 @@ import { ASIDE, OPEN_AT_END, OPEN_AT_START, RAISED } from "./window_data.js";
 const SEARCHED = ["calls", "devices", "marks"]; // kinds of lanes that a search covers
 /** @type {[number, string][]} */
 const FLAGS = [[OPEN_AT_START, "open at start"], [OPEN_AT_END, "open at end"], [RAISED, "raised"], [ASIDE, "beside the stack"]];
-const PIXELS = 1 << 14; // the most points of a counter's curve
 const SELF_BYTES = 1; // the place of self_bytes among the facts of a call
 
 export class EmbeddedSource {
@@ -118,15 +117,6 @@ export class EmbeddedSource {
     }));
     return found.reduce((one, other) => nearer(one, other, back), null);
   }
-
-  async counters(trace, from, to, pixels) {
-    const { info, traces } = await this.data, whole = info.duration_ns || 1;
-    return traces[trace].counters.map((one) => ({ ...one, points: thin(one.points, from / whole, to / whole, pixels) }));
-  }
-
-  async losses(trace, from, to) {
-    return (await this.data).traces[trace].losses.filter((one) => one.end_ns >= from && one.start_ns < to);
-  }
 }
 
 /** Returns whichever of two items begins first, or last if `back`. Either may be missing. */
@@ -183,21 +173,4 @@ function rowOf(rows, places, parent, id) {
     rows.id[row] = id;
   }
   return row;
-}
-
-/**
- * Reduces a curve to one point per pixel of a range: [pixel, least, most, last]. The value before the range is at pixel
- * 0.
- */
-function thin(points, from, to, pixels) {
-  const found = [];
-  for (const [at, least, most, last] of points) {
-    const part = at / PIXELS, pixel = Math.min(pixels - 1, Math.floor(((part - from) / (to - from)) * pixels));
-    const before = found[found.length - 1];
-    if (part >= to) break;
-    if (part < from) found[0] = [0, last, last, last];
-    else if (before?.[0] === pixel) before.splice(1, 3, Math.min(before[1], least), Math.max(before[2], most), last);
-    else found.push([pixel, least, most, last]);
-  }
-  return found;
 }

@@ -99,14 +99,6 @@ export class HttpSource {
     return this.post("/api/next", { trace, ids, after, back }, signal);
   }
 
-  counters(trace, from, to, pixels, signal) {
-    return this.json("/api/counters", { trace, from, to, pixels }, signal);
-  }
-
-  losses(trace, from, to, signal) {
-    return this.json("/api/losses", { trace, from, to }, signal);
-  }
-
   /** Returns the address of a file in another tool's format. `range` is {from, to}, or null for the whole trace. */
   exportAddress(format, range) {
     return this.address("/api/export", { to: format, from: range?.from, to_ns: range?.to, token: this.token });

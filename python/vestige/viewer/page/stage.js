@@ -12,6 +12,9 @@ import { placeOf } from "./names.js";
 import { formatCount, formatMoment, formatTime } from "./units.js";
 import { AWAITS, awaitsOf } from "./window_data.js";
 
+// by the row of a lane of losses, see src/view/lanes_losses.c
+const LOST = ["records could not be kept", "not recorded here", "records were dropped to stay within the limit of size or time"];
+const GAP = 1;
 const NEAR = 3; // a thin span within so many CSS pixels of the pointer is hit
 
 export class Stage {
@@ -91,8 +94,8 @@ export class Stage {
 
   /** Requests the data of the visible rows, and of one screen above and below. */
   want() {
-    const { view, windows, counters } = this.app;
-    const wishes = new Map(), tasks = new Map(), streams = new Map(), marks = new Map(), states = new Map();
+    const { view, windows } = this.app;
+    const wishes = new Map(), tasks = new Map(), streams = new Map(), marks = new Map(), states = new Map(), counters = new Map();
     const pixels = Math.round(this.width * this.ratio);
     const bottom = this.rows.scrollTop + 2 * this.height;
     const ask = (asked, trace, lane, wide) => {
@@ -100,8 +103,8 @@ export class Stage {
       asked.get(trace).threads.push(lane);
     };
     for (const track of this.shownTracks(this.height)) {
-      if (track.type === "counter") counters.want(track.trace.trace, view.from, view.to, Math.round(this.width));
       const { trace } = track.trace;
+      if (track.type === "counter") ask(counters, trace, track.counter.lane, Math.round(this.width));
       if (track.type === "lane" || track.type === "stream") {
         ask(track.type === "lane" ? tasks : streams, trace, numberOf(track), pixels);
       }
@@ -120,6 +123,7 @@ export class Stage {
     this.app.lanes.want("devices", streams.values());
     this.app.lanes.want("marks", marks.values());
     this.app.lanes.want("states", states.values());
+    this.app.lanes.want("counters", counters.values());
   }
 
   frame() {
@@ -159,7 +163,7 @@ export class Stage {
       } else if (track.type === "counter") {
         context.fillStyle = css.edge;
         context.fillRect(0, Math.round((y + track.height - 2) * ratio), this.painter.width, 1);
-        this.app.counters.draw(context, track, this.app.view, y, this.width, ratio, css);
+        this.app.counters.draw(context, track, y, ratio, css);
       } else if (track.type === "thread") {
         this.drawLosses(track, y);
         this.app.leftOut.draw(context, track, y, ratio, css.loss);
@@ -169,7 +173,7 @@ export class Stage {
   }
 
   drawLosses(track, y) {
-    const found = this.losses.get(track.trace.trace)?.filter((one) => one.thread === track.thread.number || one.thread === null);
+    const found = this.losses.get(track.trace.trace)?.filter((one) => one.thread === track.thread.number);
     if (!found?.length) return;
     const { context, ratio } = this.painter, { view } = this.app;
     context.save();
@@ -308,11 +312,11 @@ export class Stage {
 
   lossTip(place) {
     if (place?.kind) return null;
-    const loss = place && this.losses.get(place.trace)?.find((one) => (one.thread === place.thread || one.thread === null)
+    const loss = place && this.losses.get(place.trace)?.find((one) => one.thread === place.thread
       && place.time >= one.start_ns && place.time <= one.end_ns);
     if (!loss) return null;
-    const what = { lost: "records could not be kept", dropped: "records were dropped to stay within the limit of size or time", gap: "not recorded here" }[loss.kind] ?? loss.kind;
-    return { title: loss.kind === "gap" ? "Not recorded here" : `${loss.records ? formatCount(loss.records) + " " : ""}${what}`, lines: [formatTime(loss.end_ns - loss.start_ns)] };
+    const what = `${loss.records ? formatCount(loss.records) + " " : ""}${LOST[loss.row]}`;
+    return { title: loss.row === GAP ? "Not recorded here" : what, lines: [formatTime(loss.end_ns - loss.start_ns)] };
   }
 
   /** Returns the span to the left or right of another, above or below it; null if there is none. */

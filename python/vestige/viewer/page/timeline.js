@@ -26,7 +26,7 @@ export class Timeline {
   constructor(traces) {
     this.traces = traces;
     this.folded = new Set(); // keys of tracks
-    this.counters = new Map(); // trace -> [{name, unit, thread}]
+    this.counters = new Map(); // trace -> [{lane, name, unit, thread, title}]
     this.lanes = new Map(); // trace -> groups of tasks, see tasks.js
     this.devices = new Map(); // trace -> {devices, lanes}, see devices.js
     this.marks = new Map(); // trace -> threads that have marks, see marks.js
@@ -232,7 +232,7 @@ export class Timeline {
     const { threads } = this.traces.find((one) => one.trace === trace);
     const title = ({ name, thread }) => (times(name) < 2 ? name
       : `${name} · ${threads.find((one) => one.number === thread)?.name ?? "process"}`);
-    const listed = counters.map((one) => ({ name: one.name, unit: one.unit, thread: one.thread, title: title(one) }));
+    const listed = counters.map((one) => ({ ...one, title: title(one) }));
     if (JSON.stringify(listed) === JSON.stringify(this.counters.get(trace) ?? [])) return false;
     this.counters.set(trace, listed);
     this.arrange();

@@ -22,6 +22,8 @@ export class WindowData {
     this.to = Number(view.getBigInt64(24, true));
     this.words = new Uint32Array(buffer, 32 + rows * 16, rects * 4);
     this.rects = rects;
+    const valuesAt = 32 + (rows + rects) * 16;
+    this.values = new Float64Array(buffer.slice(valuesAt)); // three for each rectangle of a curve
     const heads = new Uint32Array(buffer, 32, rows * 4);
     this.threads = new Map(); // thread -> [[depth, first, count], …]
     for (let at = 0; at < heads.length; at += 4) {
@@ -62,6 +64,11 @@ export class WindowData {
     return this.words[rect * 4 + 3] >>> 16;
   }
 
+  /** Returns the least, the greatest and the last value of a rectangle of a curve. */
+  valueOf(rect) {
+    return this.values.subarray(rect * 3, rect * 3 + 3);
+  }
+
   /**
    * Returns the number of the rectangle of a thread and depth that covers a time, or is at most `slack` ns away; or -1.
    */
@@ -93,10 +100,10 @@ export function awaitsOf(word) {
   return word >>> 29;
 }
 
-/** Builds such an answer from a page's own data. rows: [[thread, depth, [[start, end, word, busy, count], …]], …] */
-export function packWindow(from, to, level, rows) {
+/** Builds such an answer from a page's own data. rows: [[thread, depth, [[start, end, word, busy, count, value], …]], …] */
+export function packWindow(from, to, level, rows, hasValues) {
   const count = rows.reduce((sum, row) => sum + row[2].length, 0);
-  const buffer = new ArrayBuffer(32 + rows.length * 16 + count * 16);
+  const buffer = new ArrayBuffer(32 + rows.length * 16 + count * (hasValues ? 40 : 16));
   const view = new DataView(buffer);
   view.setUint32(0, MAGIC, true);
   view.setUint32(4, rows.length, true);
@@ -117,5 +124,6 @@ export function packWindow(from, to, level, rows) {
       words[at++] = Math.round(busy * 65535) | (Math.min(runs, 65535) << 16);
     }
   });
+  if (hasValues) new Float64Array(buffer, at * 4 + 32).set(rows.flatMap((row) => row[2].flatMap((rect) => rect[5])));
   return buffer;
 }
