@@ -3,10 +3,11 @@
 
     python bench/counts.py PYTHON               beside bench/counts.json
     python bench/counts.py PYTHON --against OLD beside another Python with vestige, say the one before a change
-    python bench/counts.py PYTHON --write       writes the figures of this environment into bench/counts.json
+    python bench/counts.py PYTHON --write       writes the figures of this environment into bench/counts.json; with
+                                                --parts, only these
 
 Each Python has vestige installed. instructions.py defines what is counted; this file runs the parts that are
-repeatable: the record path with its hooks, and reading and exporting the traces of count_traces.py.
+repeatable: the record path with its hooks, starts, and reading and exporting the traces of count_traces.py.
 
 The surroundings do not matter. A copy of the package and its runner are in a separate folder, which the process always
 knows as /proc/self/cwd. The interpreter starts without site, so it sees no other package and no .pth file; the hash
@@ -36,7 +37,7 @@ from instructions import count, figures, make_marks, run_alone
 FIGURES = Path(__file__).with_name("counts.json")
 ALLOWED = 0.03
 LEAST = 3  # instructions: smaller changes are not caused by vestige
-PARTS = ["turbo", "safe", "reading"]
+PARTS = ["turbo", "safe", "start", "reading"]
 HERE = "/proc/self/cwd"
 START = f"import sys; sys.path[0] = {HERE!r}; "
 # Allocate everything with malloc: the interpreter's own allocator takes 15 instructions more when a call frees the last
@@ -134,7 +135,9 @@ def known_figures():
 def write(here, now):
     rounded = {part: {row: round(value, 1) for row, value in rows.items()} for part, rows in now.items()}
     others = [each for each in known_figures() if each["environment"] != here]
-    FIGURES.write_text(json.dumps([*others, {"environment": here, "instructions": rounded}], indent=1) + "\n")
+    before = [each["instructions"] for each in known_figures() if each["environment"] == here]
+    figures_now = {**(before[0] if before else {}), **rounded}
+    FIGURES.write_text(json.dumps([*others, {"environment": here, "instructions": figures_now}], indent=1) + "\n")
 
 
 def compare(now, before):
@@ -205,7 +208,7 @@ def main():
     with contextlib.ExitStack() as stack:
         counted = stack.enter_context(prepared(options.python))
         if options.write:
-            write(counted.environment(), counted.measure(PARTS))
+            write(counted.environment(), counted.measure(options.parts))
             return 0
         against = stack.enter_context(prepared(options.against)) if options.against else None
         return check(counted, against, options.parts)

@@ -231,6 +231,21 @@ def count_imports(marks, folder):
     marks.count("import vestige.cli.run", lambda: __import__("vestige.cli.run"), warm=0)
 
 
+def count_starts(marks, folder):
+    from vestige import profile
+    from vestige.cli import run
+
+    def start_and_stop():
+        recording = profile(output=os.path.join(folder, "start.vst"), overwrite=True)
+        recording.start()
+        recording.stop()
+
+    marks.count("first start and stop", start_and_stop, warm=0)
+    marks.count("start and stop", start_and_stop, times=TIMES)
+    words = ["-q", "--force", "-o", os.path.join(folder, "run.vst"), "-c", "pass"]
+    marks.count("vestige run, until its end", lambda: run.prepare(words)(), warm=0)
+
+
 PARTS = {
     "turbo": lambda marks, folder: count_calls(marks, folder, "turbo"),
     "safe": lambda marks, folder: count_calls(marks, folder, "safe"),
@@ -240,6 +255,7 @@ PARTS = {
     "tracebacks": count_tracebacks,
     "reading": count_reading,
     "imports": count_imports,
+    "start": count_starts,
 }
 
 
