@@ -262,15 +262,13 @@ def _record(talk: _Talk, message: dict[str, Any]) -> dict[str, Any]:
     recording_options.notes = notes
     seconds = message.get("seconds")
     try:
-        prof, is_paused = _choose(message)
-        path = os.fsdecode(prof._output or "")
-        answer = {"recording": path, "pid": os.getpid(), "name": name_of_program(), "notes": notes}
-        _start(prof, path)
+        prof, is_paused, answer = _begin(message, notes)
     except Exception as error:
         return {"error": _why(error, message)}
     finally:
         recording_options.notes = None
-    _held = _Held(prof, path, talk, NEVER if seconds is None else time.monotonic() + seconds, is_paused=is_paused)
+    end = NEVER if seconds is None else time.monotonic() + seconds
+    _held = _Held(prof, answer["recording"], talk, end, is_paused=is_paused)
     return answer
 
 
@@ -282,8 +280,26 @@ def _why(error: Exception, message: dict[str, Any]) -> str:
     return str(error) or type(error).__name__
 
 
-def _choose(message: dict[str, Any]) -> tuple[profile, bool]:
-    """Returns the profile to start, and whether it is the one of `vestige run --paused`."""
+def _begin(message: dict[str, Any], notes: list[str]) -> tuple[profile, bool, dict[str, Any]]:
+    """Starts a recording; returns its profile, whether that is the one of `vestige run --paused`, and the answer. A
+    name that is taken shows when the file is created: to look first could wait for a slow disk.
+    """
+    number = 1
+    while True:
+        prof, is_paused = _choose(message, number)
+        path = os.fsdecode(prof._output or "")
+        answer = {"recording": path, "pid": os.getpid(), "name": name_of_program(), "notes": notes}
+        try:
+            _start(prof, path)
+        except FileExistsError:
+            if is_paused or message["output"] is not None:
+                raise
+            number += 1
+        else:
+            return prof, is_paused, answer
+
+
+def _choose(message: dict[str, Any], number: int) -> tuple[profile, bool]:
     from .attached_profile import AttachedProfile
 
     if _core.recording():
@@ -291,7 +307,7 @@ def _choose(message: dict[str, Any]) -> tuple[profile, bool]:
     output = message["output"]
     if _paused is None or output is not None:
         options = {name: value for name, value in message["options"].items() if "code" not in BY_NAME[name].traits}
-        return AttachedProfile(output=output or _free_name(message["folder"]), **options), False
+        return AttachedProfile(output=output or _own_name(message["folder"], number), **options), False
     if message["chosen"]:
         raise RuntimeError(
             "the process was started by vestige run --paused; options for another recording need -o FILE"
@@ -300,22 +316,20 @@ def _choose(message: dict[str, Any]) -> tuple[profile, bool]:
 
 
 def _start(prof: profile, path: str) -> None:
-    was_there = os.path.lexists(path)
+    was_there = prof._overwrite and os.path.lexists(path)
     try:
         prof.start()
+    except FileExistsError:
+        raise
     except BaseException:
-        if not was_there and os.path.lexists(path):
+        if not was_there and prof._session.storage() is None and os.path.lexists(path):
             os.unlink(path)
         raise
 
 
-def _free_name(folder: str) -> str:
-    stem = os.path.join(folder, f"{name_of_program()}.{os.getpid()}")
-    number, path = 1, f"{stem}.vst"
-    while os.path.lexists(path):
-        number += 1
-        path = f"{stem}-{number}.vst"
-    return path
+def _own_name(folder: str, number: int) -> str:
+    again = f"-{number}" if number > 1 else ""
+    return os.path.join(folder, f"{name_of_program()}.{os.getpid()}{again}.vst")
 
 
 def name_of_program() -> str:
