@@ -205,6 +205,16 @@ static bool is_on_disk(int fd)
            vst__os_disk_of((uint32_t)fs.f_type, &name) == VST_DISK_LOCAL;
 }
 
+/* Returns whether a folder lies on a disk that must not be asked. */
+static bool is_on_slow_disk(const char *folder)
+{
+    vst__os_mounts *mounts = vst__os_mounts_read(VST_OS_MOUNTS);
+    bool slow = mounts != NULL && vst__os_mounts_slow(mounts, folder) != NULL;
+
+    vst__os_mounts_free(mounts);
+    return slow;
+}
+
 int vst__os_file_create_temporary(int *fd)
 {
     const char *folder = getenv("VESTIGE_TMPDIR");
@@ -215,6 +225,8 @@ int vst__os_file_create_temporary(int *fd)
         folder = getenv("TMPDIR");
     if (folder == NULL || !*folder)
         folder = "/tmp";
+    else if (is_on_slow_disk(folder))
+        return ENOTSUP;
     length = snprintf(path, sizeof path, "%s/vestige-XXXXXX", folder);
     if (length < 0 || (size_t)length >= sizeof path)
         return ENAMETOOLONG;

@@ -197,14 +197,28 @@ typedef enum vst__os_disk {
 
 typedef struct vst__os_place {
     vst__os_disk disk;
-    uint64_t room; /* bytes that new files may take */
+    const char *name; /* of the file system; "local" if none is known */
+    uint64_t room;    /* bytes that new files may take */
 } vst__os_place;
 
-/* Describes the disk of a local folder. */
+/* Describes the disk of a folder, which must not be slow. */
 int vst__os_place_of(const char *folder, vst__os_place *place);
-/* Returns whether a folder lies on a slow disk, and the name of the file
- * system. Asks the disk only if the name of the folder does not tell. */
-bool vst__os_is_slow(const char *folder, const char **name);
+
+/* The disks that are mounted. */
+typedef struct vst__os_mounts vst__os_mounts;
+
+#define VST_OS_MOUNTS "/proc/self/mounts"
+/* Reads a table in the format of VST_OS_MOUNTS. Returns NULL if /proc is not
+ * mounted or memory runs out. */
+vst__os_mounts *vst__os_mounts_read(const char *table);
+void vst__os_mounts_free(vst__os_mounts *mounts);
+/* Returns the name of the file system if a folder, from the root on, lies on a
+ * slow disk, which is not asked; otherwise NULL. */
+const char *vst__os_mounts_slow(const vst__os_mounts *mounts,
+                                const char *folder);
+/* Returns the name of the file system if mounts of a type are slow disks;
+ * otherwise NULL. */
+const char *vst__os_slow_name(const char *type);
 /* Looks a file system up by its type, as statfs reports it. */
 vst__os_disk vst__os_disk_of(uint32_t type, const char **name);
 /* Returns how much memory the process's control group may use; UINT64_MAX if
@@ -214,6 +228,8 @@ uint64_t vst__os_memory_limit(void);
 /* Makes a folder for this user alone, or returns EPERM if somebody else may
  * write to the one that is there. */
 int vst__os_private_folder(const char *path);
+/* Returns EPERM if somebody else may write to a folder. */
+int vst__os_folder_check(const char *path);
 /* Locks a file for everybody who has this descriptor or a copy; the lock ends
  * when all are closed. EWOULDBLOCK if somebody else has it. */
 int vst__os_file_lock(int fd);

@@ -30,8 +30,8 @@ static const struct {
     {"/var/tmp", true},        {"XDG_RUNTIME_DIR", false}, {"/dev/shm", true},
 };
 
-/* Folders of variables that are not set are "". */
-const char *vst__local_folder(size_t index, char *path, size_t size)
+const char *vst__local_folder(const vst__os_mounts *mounts, size_t index,
+                              char *path, size_t size)
 {
     const char *folder;
     int length;
@@ -41,7 +41,8 @@ const char *vst__local_folder(size_t index, char *path, size_t size)
     folder = places[index].is_folder ? places[index].variable
                                      : getenv(places[index].variable);
     path[0] = 0;
-    if (folder == NULL || folder[0] != '/')
+    if (folder == NULL || folder[0] != '/' ||
+        (mounts != NULL && vst__os_mounts_slow(mounts, folder) != NULL))
         return path;
     length = snprintf(path, size, "%s/vestige-copies-%u", folder,
                       (unsigned)vst__os_user_id());
@@ -86,11 +87,12 @@ static int create_in(const char *folder, const char *target,
 }
 
 /* Tries a folder, unless it lies on another kind of disk. */
-static int create_at(size_t index, vst__os_disk disk, const char *target,
+static int create_at(const vst__os_mounts *mounts, size_t index,
+                     vst__os_disk disk, const char *target,
                      vst__local_file *local)
 {
     char folder[PATH_MAX];
-    const char *found = vst__local_folder(index, folder, sizeof folder);
+    const char *found = vst__local_folder(mounts, index, folder, sizeof folder);
     char *slash = found != NULL ? strrchr(folder, '/') : NULL;
     vst__os_place place;
     int failed;
@@ -111,13 +113,13 @@ static int create_at(size_t index, vst__os_disk disk, const char *target,
     return failed;
 }
 
-static int create_on(vst__os_disk disk, const char *target,
-                     vst__local_file *local)
+static int create_on(const vst__os_mounts *mounts, vst__os_disk disk,
+                     const char *target, vst__local_file *local)
 {
     int failed = ENOENT;
 
     for (size_t i = 0; failed != 0 && i < sizeof places / sizeof *places; i++)
-        failed = create_at(i, disk, target, local);
+        failed = create_at(mounts, i, disk, target, local);
     return failed;
 }
 
@@ -132,17 +134,20 @@ static int create_unnamed(vst__local_file *local)
 
 int vst__local_file_create(const char *target, vst__local_file *local)
 {
+    vst__os_mounts *mounts;
     int failed;
 
     *local = (vst__local_file){.fd = -1};
     if (strlen(target) >= VST_COPY_TARGET_MAX)
         return ENAMETOOLONG;
+    mounts = vst__os_mounts_read(VST_OS_MOUNTS);
     /* the folder that the user names, even if it lies in memory */
-    failed = create_at(0, VST_DISK_MEMORY, target, local);
+    failed = create_at(mounts, 0, VST_DISK_MEMORY, target, local);
     if (failed != 0)
-        failed = create_on(VST_DISK_LOCAL, target, local);
+        failed = create_on(mounts, VST_DISK_LOCAL, target, local);
     if (failed != 0)
-        failed = create_on(VST_DISK_MEMORY, target, local);
+        failed = create_on(mounts, VST_DISK_MEMORY, target, local);
+    vst__os_mounts_free(mounts);
     if (failed != 0)
         failed = create_unnamed(local);
     if (failed == 0)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/os.h"
 #include "store/mirror.h"
 
 typedef struct vst__local_file {
@@ -17,8 +18,11 @@ typedef struct vst__local_file {
 } vst__local_file;
 
 /* Returns the folders that may hold local files, in the order in which they are
- * tried; NULL behind the last. `path` has room for `size` bytes. */
-const char *vst__local_folder(size_t index, char *path, size_t size);
+ * tried; NULL behind the last. Those that cannot are "": their variable is not
+ * set, or they lie on a slow disk. `mounts` may be NULL. `path` has room for
+ * `size` bytes. */
+const char *vst__local_folder(const vst__os_mounts *mounts, size_t index,
+                              char *path, size_t size);
 /* Creates a local file for a target, and locks it. Returns 0 or an errno
  * value. */
 int vst__local_file_create(const char *target, vst__local_file *local);

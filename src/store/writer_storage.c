@@ -11,11 +11,30 @@
 
 /* How long a reader in this process waits for the copier. */
 #define CATCH_UP_NS UINT64_C(2000000000)
+/* Without /proc, nothing tells whether a disk may stall. */
+#define UNKNOWN_DISK "an unknown disk"
+
+/* Returns the name of the file system if a folder lies on a slow disk. */
+static const char *find_slow(const char *folder)
+{
+    vst__os_mounts *mounts = vst__os_mounts_read(VST_OS_MOUNTS);
+    const char *name = UNKNOWN_DISK;
+    vst__os_place place;
+
+    if (mounts != NULL) {
+        name = vst__os_mounts_slow(mounts, folder);
+        vst__os_mounts_free(mounts);
+        if (name == NULL && vst__os_place_of(folder, &place) == 0 &&
+            place.disk == VST_DISK_SLOW)
+            name = place.name;
+    }
+    return name;
+}
 
 void vst__file_choose_storage(vst__file *file, const char *path,
                               vst_storage_mode mode)
 {
-    const char *name;
+    const char *name = NULL;
     char *folder, *slash;
 
     file->file_system = "";
@@ -26,10 +45,11 @@ void vst__file_choose_storage(vst__file *file, const char *path,
     slash = folder != NULL ? strrchr(folder, '/') : NULL;
     if (slash != NULL) {
         slash[slash == folder] = 0;
-        file->is_copied = vst__os_is_slow(folder, &name);
-        if (file->is_copied)
-            file->file_system = name;
+        name = find_slow(folder);
     }
+    file->is_copied = name != NULL;
+    if (name != NULL)
+        file->file_system = name;
     free(folder);
 }
 

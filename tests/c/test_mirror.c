@@ -246,46 +246,6 @@ static void the_copy_of_a_bounded_file_has_the_same_records(void)
     end();
 }
 
-/* ---- file systems -------------------------------------------------------- */
-
-static void file_systems_are_known_by_their_types(void)
-{
-    static const struct {
-        uint32_t type;
-        vst__os_disk disk;
-        const char *name;
-    } known[] = {
-        {0x6969, VST_DISK_SLOW, "NFS"},
-        {0x0bd00bd0, VST_DISK_SLOW, "Lustre"},
-        {0x47504653, VST_DISK_SLOW, "GPFS"},
-        {0x00c36400, VST_DISK_SLOW, "CephFS"},
-        {0x65735546, VST_DISK_SLOW, "FUSE"},
-        {0x01021997, VST_DISK_SLOW, "9p"},
-        {0xff534d42, VST_DISK_SLOW, "CIFS"},
-        {0xfe534d42, VST_DISK_SLOW, "SMB"},
-        {0x01021994, VST_DISK_MEMORY, "tmpfs"},
-        {0xef53, VST_DISK_LOCAL, "local"},     /* ext4 */
-        {0x58465342, VST_DISK_LOCAL, "local"}, /* XFS */
-        {0x9123683e, VST_DISK_LOCAL, "local"}, /* btrfs */
-        {0x2fc12fc1, VST_DISK_LOCAL, "local"}, /* ZFS */
-        {0x794c7630, VST_DISK_LOCAL, "local"}, /* overlay, alone */
-    };
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const char *name;
-        CHECK_INT(vst__os_disk_of(known[i].type, &name), known[i].disk);
-        CHECK_TEXT(name, known[i].name);
-    }
-}
-
-static void memory_and_missing_folders_are_not_slow(void)
-{
-    const char *name;
-
-    CHECK(!vst__os_is_slow("/dev/shm", &name));
-    CHECK(!vst__os_is_slow("/no/such/folder", &name));
-}
-
 /* ---- a program that is nobody's child ------------------------------------ */
 
 static volatile sig_atomic_t children_ended;
@@ -333,8 +293,6 @@ int main(void)
     TEST(the_local_file_gives_back_what_was_copied);
     TEST(what_a_cut_copy_cannot_get_again_is_counted);
     TEST(the_copy_of_a_bounded_file_has_the_same_records);
-    TEST(file_systems_are_known_by_their_types);
-    TEST(memory_and_missing_folders_are_not_slow);
     TEST(a_detached_program_is_nobodys_child);
     return checks_end();
 }

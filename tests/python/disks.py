@@ -1,5 +1,6 @@
 """Disks for tests: a FUSE file system that stalls or fails on request (slow_disk.py), mounted in a folder."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -16,9 +17,9 @@ class NoDisk(Exception):
 
 
 class Disk:
-    """`folder` is on the disk; its files are in `backing`."""
+    """`folder` is on the disk; its files are in `backing`. With `upper`, an overlay can write to the disk."""
 
-    def __init__(self, place, python=sys.executable):
+    def __init__(self, place, python=sys.executable, *, upper=False):
         self.mount, self.backing, self.mood = place / "disk", place / "backing", place / "mood"
         for folder in (self.mount, self.backing, self.backing / "runs"):
             folder.mkdir(parents=True)
@@ -28,7 +29,7 @@ class Disk:
             raise NoDisk(f"no libfuse: {found.stderr.strip()}")
         environment = {**os.environ, "FUSE_LIBRARY_PATH": found.stdout.strip()}
         self._log = open(place / "disk.log", "w+")
-        words = [python, HERE / "slow_disk.py", self.mount, self.backing, self.mood]
+        words = [python, HERE / "slow_disk.py", self.mount, self.backing, self.mood, *["upper"] * upper]
         self._server = subprocess.Popen(words, env=environment, stdout=self._log, stderr=self._log)
         self.server = self._server.pid
         self._await_mount()
@@ -62,6 +63,23 @@ class Disk:
         subprocess.run(["umount", "-l", self.mount], capture_output=True)
         self._server.kill()
         self._server.wait()
+
+    @contextlib.contextmanager
+    def overlay(self, folder):
+        """Mounts an overlay on the folder that writes to this disk."""
+        upper, work, lower = self.folder / "upper", self.folder / "work", folder.with_name("lower")
+        for made in (upper, work, lower, folder):
+            made.mkdir()
+        options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+        words = ["mount", "-t", "overlay", "overlay", "-o", options, folder]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise NoDisk(f"no overlay on FUSE: {done.stderr.strip()}")
+        try:
+            yield
+        finally:
+            self.feel("fine")
+            subprocess.run(["umount", "-l", folder], check=True)
 
     def close(self):
         self.feel("fine")

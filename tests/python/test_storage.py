@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from conftest import COMMAND, PYTHON, TIMEOUT
 from disks import Disk, NoDisk
-from vestige import Trace
+from vestige import Trace, _core
 from vestige.base.copies import find_copies
 
 pytestmark = pytest.mark.any_python
@@ -43,9 +44,9 @@ COPIED = re.compile(r"vestige: (\S+): recorded into (\S+) and copied")
 
 
 @pytest.fixture
-def disk(tmp_path, local):
+def disk(tmp_path, local, request):
     try:
-        made = Disk(tmp_path)
+        made = Disk(tmp_path, **getattr(request, "param", {}))
     except NoDisk as error:
         pytest.skip(str(error))
     yield made
@@ -319,6 +320,139 @@ def test_a_reader_names_the_local_file_while_the_program_runs(tmp_path, local):
     assert facts["records"] > 0
     assert facts["ended"] == "recording"
     await_no(local)
+
+
+# ---- ways to a slow disk -------------------------------------------------------------------
+
+
+STALL_S = 90  # longer than any run takes, so a run that ends sooner has not asked the disk
+
+
+def ends_while_the_disk_stalls(disk, trace, **options):
+    """Runs while the disk answers nothing; returns what was said about the storage."""
+    disk.feel(f"stall {STALL_S}")
+    begin = time.monotonic()
+    result = run(trace, storage=(), **options)
+    assert time.monotonic() - begin < STALL_S
+    assert (result.returncode, result.stdout) == (3, "done\n")
+    return result.stderr
+
+
+def test_a_link_to_a_slow_disk_is_seen_without_asking_the_disk(disk, tmp_path, local):
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "inner").symlink_to("../disk/runs")
+    (tmp_path / "outer").symlink_to(tmp_path / "links")
+    trace = tmp_path / "outer" / "inner" / "t.vst"
+    told = ends_while_the_disk_stalls(disk, trace)
+    assert COPIED.match(told) and told.splitlines()[0].endswith("and copied, because it is on FUSE")
+    left = re.search(r"it is in (\S+)", told)[1]
+    assert left.startswith(str(local))
+    assert calls_of(left) == CALLS
+
+
+def test_a_relative_path_to_a_slow_disk_is_seen_without_asking_the_disk(disk, tmp_path):
+    told = ends_while_the_disk_stalls(disk, "local/..//./disk/runs/t.vst", cwd=tmp_path)
+    assert "and copied, because it is on FUSE" in told
+
+
+@pytest.mark.parametrize("disk", [{"upper": True}], indirect=True)
+def test_an_overlay_that_writes_to_a_slow_disk_is_copied(disk, tmp_path):
+    folder = tmp_path / "overlay"
+    try:
+        with disk.overlay(folder):
+            told = run(folder / "t.vst", storage=()).stderr
+            assert "and copied, because it is on FUSE" in told
+            facts, _ = info(folder / "t.vst")
+            assert (facts["ended"], facts["lost"]) == ("clean", 0)
+            assert calls_of(disk.at_rest("upper/t.vst")) == CALLS
+            assert "not complete yet" in ends_while_the_disk_stalls(disk, folder / "other.vst")
+    except NoDisk as error:
+        pytest.skip(str(error))
+
+
+def test_an_overlay_that_writes_to_a_local_disk_is_mapped(tmp_path):
+    for name in ("lower", "upper", "work", "overlay"):
+        (tmp_path / name).mkdir()
+    options = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+    words = ["mount", "-t", "overlay", "overlay", "-o", options, tmp_path / "overlay"]
+    mounted = subprocess.run(words, capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no overlay here: {mounted.stderr.strip()}")
+    try:
+        assert run(tmp_path / "overlay" / "t.vst", storage=()).stderr == ""
+    finally:
+        subprocess.run(["umount", "-l", tmp_path / "overlay"], check=True)
+
+
+def test_folders_for_local_files_are_not_asked_on_a_slow_disk(disk, tmp_path, monkeypatch):
+    """Neither to record into them, nor to look for files that were left there."""
+    (disk.at_rest("") / f"vestige-copies-{os.geteuid()}").mkdir(mode=0o700)
+    (tmp_path / "to_disk").symlink_to(disk.folder)
+    monkeypatch.setenv("VESTIGE_TMPDIR", str(disk.folder))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "to_disk"))
+    told = ends_while_the_disk_stalls(disk, disk.folder / "t.vst")
+    left = re.search(r"it is in (\S+)", told)[1]
+    assert not left.startswith(str(tmp_path))
+    assert calls_of(left) == CALLS
+    os.unlink(left)
+    assert ends_while_the_disk_stalls(disk, tmp_path / "t.vst") == ""
+
+
+def test_local_files_that_others_may_have_made_are_left_alone(tmp_path, local):
+    """Otherwise anybody who makes the folder first could have a reader write any file."""
+    kill_recorded(tmp_path / "t.vst")
+    await_no(local)
+    (local / "x.vst").write_bytes((tmp_path / "t.vst").read_bytes())
+    assert _core.local_files() == [str(local / "x.vst")]
+    local.chmod(0o770)
+    assert _core.local_files() == []
+
+
+LISTENS = """\
+import sys, vestige
+vestige.listen(sys.argv[1])
+print("ready", flush=True)
+for line in sys.stdin:
+    print("goes on", flush=True)
+"""
+
+
+def ask(connection, lines, **request):
+    connection.sendall(json.dumps(request).encode() + b"\n")
+    return json.loads(lines.readline())
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["-o", "its-own-name"])
+def test_a_request_to_record_onto_a_slow_disk_does_not_stop_the_program(disk, tmp_path, named):
+    (tmp_path / "private").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(disk.folder)
+    path = str(tmp_path / "private" / "socket")
+    begin = time.monotonic()
+    with subprocess.Popen(
+        [PYTHON, "-c", LISTENS, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout.readline() == "ready\n"
+        disk.feel(f"stall {STALL_S}")
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(path)
+            output = str(tmp_path / "link" / "t.vst") if named else None
+            answer = ask(
+                connection,
+                connection.makefile(),
+                do="record",
+                output=output,
+                folder=str(tmp_path / "link"),
+                seconds=None,
+                chosen=[],
+                options={},
+            )
+            assert answer["notes"][0].endswith("and copied, because it is on FUSE"), answer
+            program.stdin.write("\n")
+            program.stdin.flush()
+            assert program.stdout.readline() == "goes on\n"
+        program.stdin.close()
+        assert program.wait(TIMEOUT) == 0
+    assert time.monotonic() - begin < STALL_S
 
 
 # ---- disks that fail ----------------------------------------------------------------------

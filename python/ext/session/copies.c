@@ -5,6 +5,7 @@
 
 #include "store/copying.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -73,17 +74,39 @@ PyObject *vpy_session_wait_storage(PyObject *object, PyObject *seconds)
 
 /* ---- local files --------------------------------------------------------- */
 
-static PyObject *local_folders(PyObject *module, PyObject *unused)
+/* Adds the paths of a folder's files. Files that somebody else may have put
+ * there are none of ours. */
+static bool add_files(PyObject *list, const char *folder)
+{
+    DIR *files = vst__os_folder_check(folder) == 0 ? opendir(folder) : NULL;
+    struct dirent *entry;
+    char path[PATH_MAX];
+    bool done = true;
+
+    while (done && files != NULL && (entry = readdir(files)) != NULL) {
+        int length =
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.' && length > 0 && length < PATH_MAX)
+            done = vpy_append(list, decoded(path));
+    }
+    if (files != NULL)
+        closedir(files);
+    return done;
+}
+
+static PyObject *local_files(PyObject *module, PyObject *unused)
 {
     PyObject *list = PyList_New(0);
+    vst__os_mounts *mounts = vst__os_mounts_read(VST_OS_MOUNTS);
     char folder[PATH_MAX];
 
     (void)module, (void)unused;
-    for (size_t i = 0;
-         list != NULL && vst__local_folder(i, folder, sizeof folder) != NULL;
+    for (size_t i = 0; list != NULL && vst__local_folder(mounts, i, folder,
+                                                         sizeof folder) != NULL;
          i++)
-        if (folder[0] != 0 && !vpy_append(list, decoded(folder)))
+        if (folder[0] != 0 && !add_files(list, folder))
             Py_CLEAR(list);
+    vst__os_mounts_free(mounts);
     return list;
 }
 
@@ -141,9 +164,10 @@ static PyObject *resume_copy(PyObject *module, PyObject *path)
 }
 
 static PyMethodDef functions[] = {
-    {"local_folders", local_folders, METH_NOARGS,
-     PyDoc_STR("local_folders()\n--\n\nReturn the folders that may hold local "
-               "files of recordings that are copied to slow disks.")},
+    {"local_files", local_files, METH_NOARGS,
+     PyDoc_STR("local_files()\n--\n\nReturn the paths of this user's local "
+               "files of recordings that are copied to slow disks. A path may "
+               "occur twice.")},
     {"local_copy", local_copy, METH_O,
      PyDoc_STR("local_copy(path, /)\n--\n\nReturn (target, errno of the last "
                "failure or 0, is_busy, is_finished, is_complete) of a local "

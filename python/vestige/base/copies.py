@@ -34,16 +34,10 @@ class Copy:
 def find_copies() -> list[Copy]:
     """Returns the local files of this user whose targets lack something."""
     found = []
-    for folder in dict.fromkeys(_core.local_folders()):
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError:
-            continue
-        for name in names:
-            local = os.path.join(folder, name)
-            facts = _core.local_copy(local)
-            if facts is not None:
-                found.append(Copy(local, facts))
+    for local in sorted({*_core.local_files()}):
+        facts = _core.local_copy(local)
+        if facts is not None:
+            found.append(Copy(local, facts))
     return [copy for copy in found if not copy.is_complete or not copy.is_busy]
 
 

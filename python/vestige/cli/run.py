@@ -10,8 +10,8 @@ import atexit
 import os
 import sys
 
+from vestige import _core
 from vestige.base.child_files import find_children, remove_children
-from vestige.base.copies import resume_copies
 from vestige.base.failure import Failure
 from vestige.recording import endings
 from vestige.recording.children import (
@@ -212,7 +212,10 @@ class Recording:
         try:
             if self._stale:
                 remove_children(self._path)
-            resume_copies(self._path, say)
+            if _core.local_files():
+                from vestige.base.copies import resume_copies
+
+                resume_copies(self._path, say)
             announce(self._path, self._arguments)
             if self._paused:
                 self._wait(overwrites=self._profile._overwrite)
