@@ -167,7 +167,10 @@ vst_status vst_traces_export(vst_trace *const *traces, size_t count,
     if (status == VST_OK) {
         vst__output_expect(&output, traces, count);
         export_share_progress(traces, count, options->window, shares);
-        status = exporter->write(traces, count, options, path, &output, error);
+        status = exporter->sums != NULL
+                     ? vst__tree_write(exporter->sums, traces, count, options,
+                                       &output, error)
+                     : exporter->write(traces, count, options, &output, error);
         restore_progress(traces, count, shares);
         status = vst__output_finish(&output, status, error);
     }

@@ -6,6 +6,7 @@
 #include <vestige/trace.h>
 
 #include "export/output/output.h"
+#include "export/sums/tree.h"
 
 typedef struct vst__exporter {
     const char *name; /* the name in options */
@@ -14,11 +15,11 @@ typedef struct vst__exporter {
      * ends in * is a prefix of the file's name. */
     const char *suffix;
     /* Writes the whole document. Replays each trace once or more often: spans
-     * and memory are separate readings. path only appears as text in the
-     * document. */
+     * and memory are separate readings. NULL for a format of sums. */
     vst_status (*write)(vst_trace *const *traces, size_t count,
-                        const vst_export_options *options, const char *path,
-                        vst__output *output, vst_error *error);
+                        const vst_export_options *options, vst__output *output,
+                        vst_error *error);
+    const vst__tree_format *sums;
 } vst__exporter;
 
 extern const vst__exporter vst__exporter_callgrind;

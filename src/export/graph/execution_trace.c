@@ -28,18 +28,6 @@ typedef struct document {
 
 /* ---- a node -------------------------------------------------------------- */
 
-/* Writes the content of a string, without quotes. */
-static void put_inside(vst__output *output, const char *bytes, size_t count)
-{
-    const char *end = bytes + count;
-
-    while (bytes != end) {
-        char *at = vst__output_reserve(output, VST_OUTPUT_RESERVE_MAX);
-        at = vst__json_escape(at, at + VST_OUTPUT_RESERVE_MAX, &bytes, end);
-        vst__output_commit(output, at);
-    }
-}
-
 static void put_definition(vst__output *output, const vst_trace *trace,
                            vst_id id)
 {
@@ -47,7 +35,7 @@ static void put_definition(vst__output *output, const vst_trace *trace,
 
     /* A torn file may have lost the definition. */
     if (definition != NULL) {
-        put_inside(output, definition->name, definition->name_len);
+        vst__json_put_escaped(output, definition->name, definition->name_len);
     } else {
         vst__output_text(output, "unknown function ");
         vst__json_put_u64(output, id);
@@ -240,14 +228,12 @@ static vst_status write_nodes(document *self, vst_trace *const *traces,
 
 static vst_status write_execution_trace(vst_trace *const *traces, size_t count,
                                         const vst_export_options *options,
-                                        const char *path, vst__output *output,
-                                        vst_error *error)
+                                        vst__output *output, vst_error *error)
 {
     document self = {.output = output};
     vst_status status = vst__graph_check(traces, count);
     stretch all;
 
-    (void)path;
     if (status == VST_OK)
         status = node_measure(traces, count, options->window, &all);
     if (status != VST_OK)
@@ -260,5 +246,5 @@ static vst_status write_execution_trace(vst_trace *const *traces, size_t count,
     return status;
 }
 
-const vst__exporter vst__exporter_execution_trace = {"execution-trace", NULL,
-                                                     write_execution_trace};
+const vst__exporter vst__exporter_execution_trace = {
+    "execution-trace", NULL, .write = write_execution_trace};

@@ -25,12 +25,8 @@ void vst__memory_put_string(vst__output *output, const char *bytes,
         const char *stop = memchr(bytes, '<', (size_t)(end - bytes));
         const char *part = stop != NULL ? stop : end;
 
-        while (bytes != part) {
-            char *at = vst__output_reserve(output, VST_OUTPUT_RESERVE_MAX);
-            at =
-                vst__json_escape(at, at + VST_OUTPUT_RESERVE_MAX, &bytes, part);
-            vst__output_commit(output, at);
-        }
+        vst__json_put_escaped(output, bytes, (size_t)(part - bytes));
+        bytes = part;
         if (stop != NULL) {
             vst__output_text(output, "\\u003c");
             bytes++;

@@ -107,9 +107,9 @@ static bool timeline_ends_with(const char *path, const char *suffix)
 
 static vst_status write_timeline(vst_trace *const *traces, size_t count,
                                  const vst_export_options *options,
-                                 const char *path, vst__output *output,
-                                 vst_error *error)
+                                 vst__output *output, vst_error *error)
 {
+    const char *path = output->path;
     vst__memory_rows rows = {0};
     vst_status status;
 

@@ -76,15 +76,20 @@ void vst__json_put_double(vst__output *output, double value)
     vst__output_commit(output, vst__json_double(at, value));
 }
 
-void vst__json_string(vst__output *output, const char *bytes, size_t count)
+void vst__json_put_escaped(vst__output *output, const char *bytes, size_t count)
 {
     const char *end = bytes + count;
 
-    vst__output_write(output, "\"", 1);
     while (bytes != end) {
         char *at = vst__output_reserve(output, VST_OUTPUT_RESERVE_MAX);
         at = vst__json_escape(at, at + VST_OUTPUT_RESERVE_MAX, &bytes, end);
         vst__output_commit(output, at);
     }
+}
+
+void vst__json_string(vst__output *output, const char *bytes, size_t count)
+{
+    vst__output_write(output, "\"", 1);
+    vst__json_put_escaped(output, bytes, count);
     vst__output_write(output, "\"", 1);
 }

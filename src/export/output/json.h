@@ -108,7 +108,10 @@ void vst__json_put_i64(vst__output *output, int64_t value);
 void vst__json_put_us(vst__output *output, int64_t ns);
 void vst__json_put_double(vst__output *output, double value);
 
-/* Writes a whole string of any length, with its quotes. */
+/* Writes the inside of a string of any length, or the string with its quotes.
+ */
+void vst__json_put_escaped(vst__output *output, const char *bytes,
+                           size_t count);
 void vst__json_string(vst__output *output, const char *bytes, size_t count);
 
 /* ---- json_check.c: checks whether text is JSON --------------------------- */

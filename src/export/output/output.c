@@ -30,9 +30,8 @@ enum {
 
 struct vst__output_file {
     FILE *stream;
-    const char *path; /* belongs to the caller */
-    char *temporary;  /* NULL: written in place, because it is a device */
-    int filling;      /* index of the exporter's buffer */
+    char *temporary; /* NULL: written in place, because it is a device */
+    int filling;     /* index of the exporter's buffer */
     bool has_helper;
     pthread_t helper;
 
@@ -55,19 +54,19 @@ struct vst__output_file {
     char buffers[2][BUFFER_SIZE];
 };
 
-static int open_temporary(struct vst__output_file *file)
+static int open_temporary(struct vst__output_file *file, const char *path)
 {
-    size_t size = strlen(file->path) + NAME_MORE;
+    size_t size = strlen(path) + NAME_MORE;
 
-    if (vst__os_file_is_device(file->path)) {
-        file->stream = fopen(file->path, "wbe");
+    if (vst__os_file_is_device(path)) {
+        file->stream = fopen(path, "wbe");
         return file->stream != NULL ? 0 : errno;
     }
     file->temporary = malloc(size);
     if (file->temporary == NULL)
         return ENOMEM;
     for (int i = 0; i < NAME_TRIES; i++) {
-        snprintf(file->temporary, size, "%s.%u.%d.tmp", file->path,
+        snprintf(file->temporary, size, "%s.%u.%d.tmp", path,
                  (unsigned)vst__os_process_id(), i);
         file->stream = fopen(file->temporary, "wbx");
         if (file->stream != NULL)
@@ -193,13 +192,12 @@ vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
     if (file == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     memset(file, 0, offsetof(struct vst__output_file, buffers));
-    file->path = path;
     file->limit = UINT64_MAX;
     if (gzip && (file->gzip = vst__gzip_create()) == NULL) {
         free_file(file);
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     }
-    failed = open_temporary(file);
+    failed = open_temporary(file, path);
     if (failed != 0) {
         free_file(file);
         return vst_error_set(error, failed == ENOMEM ? VST_E_NOMEM : VST_E_IO,
@@ -209,6 +207,7 @@ vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
     setvbuf(file->stream, NULL, _IONBF, 0);
     start_helper(file);
     output->file = file;
+    output->path = path;
     output->at = file->buffers[0];
     output->end = output->at + BUFFER_SIZE;
     output->status = VST_OK;
@@ -308,7 +307,7 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
         output->status = VST_E_IO;
     }
     if (status == VST_OK && output->status == VST_OK &&
-        file->temporary != NULL && rename(file->temporary, file->path) != 0) {
+        file->temporary != NULL && rename(file->temporary, output->path) != 0) {
         file->sys_errno = errno;
         output->status = VST_E_IO;
     }

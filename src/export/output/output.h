@@ -21,6 +21,7 @@ struct vst__output {
     char *at;  /* place of the next byte */
     char *end; /* end of the buffer */
     vst_status status;
+    const char *path; /* belongs to the caller */
     struct vst__output_file *file;
 };
 

@@ -27,7 +27,7 @@ static void callgrind_put_name(vst__output *output, const char *key,
 {
     vst__output_text(output, key);
     vst__output_text(output, "=(");
-    vst__tree_put_i64(output, (int64_t)number + 1);
+    vst__json_put_i64(output, (int64_t)number + 1);
     vst__output_text(output, ")");
     if (!*known) {
         vst__output_text(output, " ");
@@ -63,9 +63,9 @@ static int64_t callgrind_line_of(const vst__tree *tree, uint32_t index)
 
 static void put_cost(vst__output *output, int64_t line, int64_t ns)
 {
-    vst__tree_put_i64(output, line);
+    vst__json_put_i64(output, line);
     vst__output_text(output, " ");
-    vst__tree_put_i64(output, ns);
+    vst__json_put_i64(output, ns);
     vst__output_text(output, "\n");
 }
 
@@ -99,9 +99,9 @@ static vst_status put_functions(const vst__tree *tree,
 
             callgrind_put_function(tree, edge->callee, seen, true, output);
             vst__output_text(output, "calls=");
-            vst__tree_put_i64(output, (int64_t)edge->sums.calls);
+            vst__json_put_i64(output, (int64_t)edge->sums.calls);
             vst__output_text(output, " ");
-            vst__tree_put_i64(output, callgrind_line_of(tree, edge->callee));
+            vst__json_put_i64(output, callgrind_line_of(tree, edge->callee));
             vst__output_text(output, "\n");
             put_cost(output, callgrind_line_of(tree, i), edge->sums.total_ns);
         }
@@ -127,7 +127,7 @@ static vst_status write_document(const vst__tree *tree, vst__output *output)
         for (size_t i = 0; i < tree->function_count; i++)
             total_ns += sums[i].self_ns;
         vst__output_text(output, "\ntotals: ");
-        vst__tree_put_i64(output, total_ns);
+        vst__json_put_i64(output, total_ns);
         vst__output_text(output, "\n");
     }
     free(sums);
@@ -135,24 +135,7 @@ static vst_status write_document(const vst__tree *tree, vst__output *output)
     return status;
 }
 
-static vst_status write_callgrind(vst_trace *const *traces, size_t count,
-                                  const vst_export_options *options,
-                                  const char *path, vst__output *output,
-                                  vst_error *error)
-{
-    vst__tree tree;
-    vst_status status =
-        vst__tree_make(&tree, traces, count, options, false, error);
-
-    (void)path;
-    if (status == VST_OK) {
-        status = write_document(&tree, output);
-        if (status != VST_OK)
-            vst_error_set(error, status, 0, 0);
-    }
-    vst__tree_free(&tree);
-    return status;
-}
+static const vst__tree_format callgrind = {.write = write_document};
 
 const vst__exporter vst__exporter_callgrind = {
-    "callgrind", ".callgrind callgrind.out.*", write_callgrind};
+    "callgrind", ".callgrind callgrind.out.*", .sums = &callgrind};

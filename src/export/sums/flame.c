@@ -143,11 +143,11 @@ static void flame_put_frame(const flame *self, size_t index, uint32_t process)
     vst__output_text(output, "\" data-w=\"");
     flame_put_number(output, "%.12g", w);
     vst__output_text(output, "\" data-d=\"");
-    vst__tree_put_i64(output, self->depth[index]);
+    vst__json_put_i64(output, self->depth[index]);
     vst__output_text(output, "\" x=\"");
     flame_put_number(output, "%.2f", LEFT + x * WIDTH);
     vst__output_text(output, "\" y=\"");
-    vst__tree_put_i64(output, TOP + (int64_t)self->depth[index] * ROW);
+    vst__json_put_i64(output, TOP + (int64_t)self->depth[index] * ROW);
     vst__output_text(output, "\" width=\"");
     flame_put_number(output, "%.2f", w * WIDTH);
     vst__output_text(output, "\" height=\"15\" fill=\"");
@@ -159,7 +159,7 @@ static void flame_put_frame(const flame *self, size_t index, uint32_t process)
     vst__output_text(output, ", ");
     flame_put_number(output, "%.2f%%", w * 100);
     vst__output_text(output, ", ");
-    vst__tree_put_i64(output, (int64_t)node->count);
+    vst__json_put_i64(output, (int64_t)node->count);
     vst__output_text(output, " calls)</title><rect width=\"100%\" "
                              "height=\"15\"/>");
     if (w * WIDTH >= LEAST_LABEL) {
@@ -233,23 +233,8 @@ static vst_status flame_draw(const vst__tree *tree, vst__output *output)
     return failed ? VST_E_NOMEM : output->status;
 }
 
-static vst_status write_flame(vst_trace *const *traces, size_t count,
-                              const vst_export_options *options,
-                              const char *path, vst__output *output,
-                              vst_error *error)
-{
-    vst__tree tree;
-    vst_status status =
-        vst__tree_make(&tree, traces, count, options, true, error);
+static const vst__tree_format flamegraph = {.processes = true,
+                                            .write = flame_draw};
 
-    (void)path;
-    if (status == VST_OK) {
-        status = flame_draw(&tree, output);
-        if (status != VST_OK)
-            vst_error_set(error, status, 0, 0);
-    }
-    vst__tree_free(&tree);
-    return status;
-}
-
-const vst__exporter vst__exporter_flame = {"flamegraph", ".svg", write_flame};
+const vst__exporter vst__exporter_flame = {"flamegraph", ".svg",
+                                           .sums = &flamegraph};

@@ -59,7 +59,7 @@ static vst_status write_stacks(const vst__tree *tree, int64_t unit_ns,
                                folded_put_text);
             vst__output_write(output, k != 0 ? ";" : " ", 1);
         }
-        vst__tree_put_i64(output, sum / unit_ns);
+        vst__json_put_i64(output, sum / unit_ns);
         vst__output_write(output, "\n", 1);
         if (status == VST_OK)
             status = output->status;
@@ -68,39 +68,24 @@ static vst_status write_stacks(const vst__tree *tree, int64_t unit_ns,
     return status;
 }
 
-static vst_status folded_write_in_unit(vst_trace *const *traces, size_t count,
-                                       const vst_export_options *options,
-                                       vst__output *output, int64_t unit_ns,
-                                       vst_error *error)
+static vst_status write_us(const vst__tree *tree, vst__output *output)
 {
-    vst__tree tree;
-    vst_status status =
-        vst__tree_make_shallow(&tree, traces, count, options, true, error);
-
-    if (status == VST_OK) {
-        status = write_stacks(&tree, unit_ns, output);
-        if (status != VST_OK)
-            vst_error_set(error, status, 0, 0);
-    }
-    vst__tree_free(&tree);
-    return status;
+    return write_stacks(tree, 1000, output);
 }
 
-static vst_status write_us(vst_trace *const *traces, size_t count,
-                           const vst_export_options *options, const char *path,
-                           vst__output *output, vst_error *error)
+static vst_status write_ns(const vst__tree *tree, vst__output *output)
 {
-    (void)path;
-    return folded_write_in_unit(traces, count, options, output, 1000, error);
+    return write_stacks(tree, 1, output);
 }
 
-static vst_status write_ns(vst_trace *const *traces, size_t count,
-                           const vst_export_options *options, const char *path,
-                           vst__output *output, vst_error *error)
-{
-    (void)path;
-    return folded_write_in_unit(traces, count, options, output, 1, error);
-}
+static const vst__tree_format in_us = {.processes = true,
+                                       .shallow = true,
+                                       .write = write_us},
+                              in_ns = {.processes = true,
+                                       .shallow = true,
+                                       .write = write_ns};
 
-const vst__exporter vst__exporter_folded = {"folded", ".folded", write_us};
-const vst__exporter vst__exporter_folded_ns = {"folded-ns", NULL, write_ns};
+const vst__exporter vst__exporter_folded = {"folded", ".folded",
+                                            .sums = &in_us};
+const vst__exporter vst__exporter_folded_ns = {"folded-ns", NULL,
+                                               .sums = &in_ns};

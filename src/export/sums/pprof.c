@@ -183,8 +183,8 @@ static vst_status put_times(const vst__tree *tree, vst__proto *message,
     return output->status;
 }
 
-static vst_status write_document(const vst__tree *tree, vst__proto *message,
-                                 vst__output *output)
+static vst_status put_document(const vst__tree *tree, vst__proto *message,
+                               vst__output *output)
 {
     vst_status status = put_types(tree, message, output);
 
@@ -199,25 +199,16 @@ static vst_status write_document(const vst__tree *tree, vst__proto *message,
     return status == VST_OK ? put_times(tree, message, output) : status;
 }
 
-static vst_status write_pprof(vst_trace *const *traces, size_t count,
-                              const vst_export_options *options,
-                              const char *path, vst__output *output,
-                              vst_error *error)
+static vst_status write_pprof(const vst__tree *tree, vst__output *output)
 {
-    vst__tree tree;
     vst__proto message = {.bytes = NULL};
-    vst_status status =
-        vst__tree_make_shallow(&tree, traces, count, options, false, error);
+    vst_status status = put_document(tree, &message, output);
 
-    (void)path;
-    if (status == VST_OK) {
-        status = write_document(&tree, &message, output);
-        if (status != VST_OK)
-            vst_error_set(error, status, 0, 0);
-    }
     vst__proto_free(&message);
-    vst__tree_free(&tree);
     return status;
 }
 
-const vst__exporter vst__exporter_pprof = {"pprof", ".pb .pprof", write_pprof};
+static const vst__tree_format pprof = {.shallow = true, .write = write_pprof};
+
+const vst__exporter vst__exporter_pprof = {"pprof", ".pb .pprof",
+                                           .sums = &pprof};

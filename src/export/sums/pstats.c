@@ -147,31 +147,21 @@ static vst_status pstats_put_all(const vst__tree *tree,
     return status;
 }
 
-static vst_status write_pstats(vst_trace *const *traces, size_t count,
-                               const vst_export_options *options,
-                               const char *path, vst__output *output,
-                               vst_error *error)
+static vst_status write_pstats(const vst__tree *tree, vst__output *output)
 {
-    vst__tree tree;
     vst__tree_sums *sums = NULL;
     vst__tree_edge *edges = NULL;
     size_t edge_count = 0;
-    vst_status status =
-        vst__tree_make(&tree, traces, count, options, false, error);
+    vst_status status = vst__tree_sum(tree, &sums, &edges, &edge_count);
 
-    (void)path;
-    if (status == VST_OK) {
-        status = vst__tree_sum(&tree, &sums, &edges, &edge_count);
-        if (status == VST_OK)
-            status = pstats_put_all(&tree, sums, edges, edge_count, output);
-        if (status != VST_OK)
-            vst_error_set(error, status, 0, 0);
-    }
+    if (status == VST_OK)
+        status = pstats_put_all(tree, sums, edges, edge_count, output);
     free(sums);
     free(edges);
-    vst__tree_free(&tree);
     return status;
 }
 
+static const vst__tree_format pstats = {.write = write_pstats};
+
 const vst__exporter vst__exporter_pstats = {"pstats", ".pstats .prof",
-                                            write_pstats};
+                                            .sums = &pstats};

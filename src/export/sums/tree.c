@@ -85,12 +85,6 @@ static vst_status find_defined(vst__tree *tree, const vst_definition *d,
     return find_function(tree, &f, index);
 }
 
-vst_status vst__tree_find_function(vst__tree *tree, const vst_definition *d,
-                                   uint32_t *index)
-{
-    return d != NULL ? find_defined(tree, d, index) : find_unknown(tree, index);
-}
-
 /* ---- nodes --------------------------------------------------------------- */
 
 static vst__tree_node *tree_add_node(vst__tree *tree)
@@ -171,7 +165,8 @@ static vst_status tree_add_row(placing *p, size_t i, const vst_context_row *row)
         node->parent = parent;
         tree_add_sums(node, &row->node, true);
         p->places[i + 1].node = (uint32_t)p->tree->node_count - 1;
-        status = vst__tree_find_function(p->tree, d, &node->function);
+        status = d != NULL ? find_defined(p->tree, d, &node->function)
+                           : find_unknown(p->tree, &node->function);
     }
     p->places[i + 1].depth = depth;
     return status;
@@ -304,13 +299,10 @@ static vst_status tree_mark_inner(vst__tree *tree)
 
 static vst_status tree_make(vst__tree *tree, vst_trace *const *traces,
                             size_t count, const vst_export_options *options,
-                            bool processes, uint32_t depth_max,
-                            vst_error *error)
+                            bool processes, vst_error *error)
 {
     vst_status status = VST_OK;
 
-    *tree = (vst__tree){
-        .start_ns = INT64_MAX, .end_ns = INT64_MIN, .depth_max = depth_max};
     tree->known = vst__intern_create();
     tree->pids = calloc(count, sizeof *tree->pids);
     if (tree->known == NULL || tree->pids == NULL)
@@ -333,40 +325,31 @@ static vst_status tree_make(vst__tree *tree, vst_trace *const *traces,
     return status == VST_OK ? VST_OK : vst_error_set(error, status, 0, 0);
 }
 
-vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
-                          size_t count, const vst_export_options *options,
-                          bool processes, vst_error *error)
+vst_status vst__tree_write(const vst__tree_format *format,
+                           vst_trace *const *traces, size_t count,
+                           const vst_export_options *options,
+                           vst__output *output, vst_error *error)
 {
-    return tree_make(tree, traces, count, options, processes, 0, error);
-}
+    vst__tree tree = {
+        .start_ns = INT64_MAX,
+        .end_ns = INT64_MIN,
+        .depth_max = format->shallow ? VST_TREE_DEPTH_MAX : 0,
+    };
+    vst_status status =
+        tree_make(&tree, traces, count, options, format->processes, error);
 
-vst_status vst__tree_make_shallow(vst__tree *tree, vst_trace *const *traces,
-                                  size_t count,
-                                  const vst_export_options *options,
-                                  bool processes, vst_error *error)
-{
-    vst_status status = tree_make(tree, traces, count, options, processes,
-                                  VST_TREE_DEPTH_MAX, error);
-
-    if (status == VST_OK && tree->is_cut && options->cut_depth != NULL)
-        *options->cut_depth = VST_TREE_DEPTH_MAX;
+    if (status == VST_OK) {
+        if (tree.is_cut && options->cut_depth != NULL)
+            *options->cut_depth = VST_TREE_DEPTH_MAX;
+        status = format->write(&tree, output);
+        if (status != VST_OK)
+            vst_error_set(error, status, 0, 0);
+    }
+    free(tree.functions);
+    free(tree.nodes);
+    free(tree.pids);
+    vst__intern_destroy(tree.known);
     return status;
-}
-
-void vst__tree_free(vst__tree *tree)
-{
-    free(tree->functions);
-    free(tree->nodes);
-    free(tree->pids);
-    vst__intern_destroy(tree->known);
-}
-
-void vst__tree_put_i64(vst__output *output, int64_t value)
-{
-    char number[VST_JSON_NUMBER_MAX];
-
-    vst__output_write(output, number,
-                      (size_t)(vst__json_i64(number, value) - number));
 }
 
 void vst__tree_put_name(const vst__tree *tree, const vst__tree_node *node,
@@ -377,14 +360,14 @@ void vst__tree_put_name(const vst__tree *tree, const vst__tree_node *node,
 
     if (node->function == VST_TREE_PROCESS) {
         vst__output_text(output, "process ");
-        vst__tree_put_i64(output, tree->pids[process]);
+        vst__json_put_i64(output, tree->pids[process]);
         return;
     }
     f = &tree->functions[node->function];
     if (f->kind == VST_DEF_PYTHON) {
         put(output, f->file + f->file_skip, f->file_len - f->file_skip);
         vst__output_text(output, "(");
-        vst__tree_put_i64(output, f->line);
+        vst__json_put_i64(output, f->line);
         vst__output_text(output, "): ");
     }
     put(output, f->name, f->name_len);

@@ -57,23 +57,19 @@ typedef struct vst__tree {
  * limit of 1,000. */
 #define VST_TREE_DEPTH_MAX 1024u
 
-/* Replays all traces. With processes, and several traces, each process is a
- * node above its calls. */
-vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
-                          size_t count, const vst_export_options *options,
-                          bool processes, vst_error *error);
-/* Makes a tree no deeper than VST_TREE_DEPTH_MAX; sets options->cut_depth. */
-vst_status vst__tree_make_shallow(vst__tree *tree, vst_trace *const *traces,
-                                  size_t count,
-                                  const vst_export_options *options,
-                                  bool processes, vst_error *error);
-void vst__tree_free(vst__tree *tree);
+/* A format that shows the tree. */
+typedef struct vst__tree_format {
+    /* If there are several traces, each process is a node above its calls. */
+    bool processes;
+    bool shallow; /* no deeper than VST_TREE_DEPTH_MAX; sets cut_depth */
+    vst_status (*write)(const vst__tree *tree, vst__output *output);
+} vst__tree_format;
 
-/* Sets *index to the function of a definition (NULL for a lost definition).
- * Definitions of several traces may have one function. Uses only `known` of the
- * tree. */
-vst_status vst__tree_find_function(vst__tree *tree, const vst_definition *d,
-                                   uint32_t *index);
+/* Replays all traces and writes their tree. */
+vst_status vst__tree_write(const vst__tree_format *format,
+                           vst_trace *const *traces, size_t count,
+                           const vst_export_options *options,
+                           vst__output *output, vst_error *error);
 
 /* Writes `app.py(3): main`, as other formats do. `put` escapes each byte
  * string. */
@@ -82,7 +78,6 @@ typedef void (*vst__tree_put)(vst__output *output, const char *bytes,
 void vst__tree_put_name(const vst__tree *tree, const vst__tree_node *node,
                         uint32_t process, vst__output *output,
                         vst__tree_put put);
-void vst__tree_put_i64(vst__output *output, int64_t value);
 
 /* The sums of a function; a call inside another call of the function does not
  * count again. */

@@ -139,8 +139,10 @@ static void chrome_begin(vst__drawing *drawing)
     vst__output_text(output, ",\n\"traceEvents\": [\n");
 }
 
-static void chrome_end(vst__drawing *drawing, const char *path)
+static void chrome_end(vst__drawing *drawing)
 {
+    const char *path = drawing->output->path;
+
     vst__output_text(drawing->output, "\n],\n\"traceName\": ");
     vst__json_string(drawing->output, path, strlen(path));
     vst__output_text(drawing->output, "\n}\n");
@@ -332,8 +334,7 @@ static void chrome_draw_window(vst__drawing *drawing,
 
 static vst_status write_chrome(vst_trace *const *traces, size_t count,
                                const vst_export_options *options,
-                               const char *path, vst__output *output,
-                               vst_error *error)
+                               vst__output *output, vst_error *error)
 {
     static const vst__drawing_ops ops = {
         .numbers_as_torch = true,
@@ -350,8 +351,8 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
     };
     vst__chrome chrome = {.drawing = {.ops = &ops, .output = output}};
 
-    return vst__timeline_draw(&chrome.drawing, traces, count, options, path,
-                              error);
+    return vst__timeline_draw(&chrome.drawing, traces, count, options, error);
 }
 
-const vst__exporter vst__exporter_chrome = {"chrome", ".json", write_chrome};
+const vst__exporter vst__exporter_chrome = {"chrome", ".json",
+                                            .write = write_chrome};

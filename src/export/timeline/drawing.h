@@ -266,7 +266,8 @@ typedef struct vst__drawing_ops {
      * trace, only these have a function's id. */
     bool numbers_as_torch;
     void (*begin)(vst__drawing *drawing);
-    void (*end)(vst__drawing *drawing, const char *path);
+    /* NULL: the document has no end of its own. */
+    void (*end)(vst__drawing *drawing);
     /* Begins the process drawing->process; its threads and groups follow. */
     void (*process)(vst__drawing *drawing);
     /* NULL: groups are drawn with their first lanes. */
@@ -318,6 +319,6 @@ static inline vst_status vst__drawing_status(const vst__drawing *drawing)
 /* timeline.c: draws traces, each as a process. */
 vst_status vst__timeline_draw(vst__drawing *drawing, vst_trace *const *traces,
                               size_t count, const vst_export_options *options,
-                              const char *path, vst_error *error);
+                              vst_error *error);
 
 #endif

@@ -281,20 +281,12 @@ static void perfetto_begin(vst__drawing *drawing)
     vst__pf_write_packet(pf);
 }
 
-static void perfetto_end(vst__drawing *drawing, const char *path)
-{
-    (void)drawing;
-    (void)path;
-}
-
 static vst_status write_perfetto(vst_trace *const *traces, size_t count,
                                  const vst_export_options *options,
-                                 const char *path, vst__output *output,
-                                 vst_error *error)
+                                 vst__output *output, vst_error *error)
 {
     static const vst__drawing_ops ops = {
         .begin = perfetto_begin,
-        .end = perfetto_end,
         .process = perfetto_draw_process,
         .lane = perfetto_draw_lane,
         .span = vst__perfetto_span,
@@ -313,10 +305,9 @@ static vst_status write_perfetto(vst_trace *const *traces, size_t count,
     self->drawing.output = output;
     self->pf.drawing = &self->drawing;
     self->pf.keys = vst__intern_create();
-    status = self->pf.keys != NULL
-                 ? vst__timeline_draw(&self->drawing, traces, count, options,
-                                      path, error)
-                 : vst_error_set(error, VST_E_NOMEM, 0, 0);
+    status = self->pf.keys != NULL ? vst__timeline_draw(&self->drawing, traces,
+                                                        count, options, error)
+                                   : vst_error_set(error, VST_E_NOMEM, 0, 0);
     vst__pf_free(&self->pf);
     free(self->loose.ends);
     free(self->loose.uuids);
@@ -325,4 +316,4 @@ static vst_status write_perfetto(vst_trace *const *traces, size_t count,
 }
 
 const vst__exporter vst__exporter_perfetto = {
-    "perfetto", ".pftrace .perfetto-trace", write_perfetto};
+    "perfetto", ".pftrace .perfetto-trace", .write = write_perfetto};

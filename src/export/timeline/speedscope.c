@@ -221,13 +221,12 @@ static vst_status write_trace(speedscope *self, vst_trace *trace,
 
 static vst_status write_speedscope(vst_trace *const *traces, size_t count,
                                    const vst_export_options *options,
-                                   const char *path, vst__output *output,
-                                   vst_error *error)
+                                   vst__output *output, vst_error *error)
 {
     speedscope self = {
         .output = output, .base_ns = INT64_MAX, .trace_count = count};
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
+    const char *slash = strrchr(output->path, '/');
+    const char *name = slash != NULL ? slash + 1 : output->path;
     vst_status status = VST_OK;
 
     for (size_t i = 0; i < count; i++) {
@@ -253,4 +252,4 @@ static vst_status write_speedscope(vst_trace *const *traces, size_t count,
 }
 
 const vst__exporter vst__exporter_speedscope = {
-    "speedscope", ".speedscope.json", write_speedscope};
+    "speedscope", ".speedscope.json", .write = write_speedscope};

@@ -210,7 +210,7 @@ static vst_status timeline_draw_process(vst__timeline *timeline,
 
 vst_status vst__timeline_draw(vst__drawing *drawing, vst_trace *const *traces,
                               size_t count, const vst_export_options *options,
-                              const char *path, vst_error *error)
+                              vst_error *error)
 {
     vst__timeline timeline = {.drawing = drawing, .options = options};
     vst_status status;
@@ -226,8 +226,8 @@ vst_status vst__timeline_draw(vst__drawing *drawing, vst_trace *const *traces,
             timeline_draw_process(&timeline, &timeline.processes[i], error);
     if (status == VST_OK) {
         status = vst__timeline_draw_starts(&timeline);
-        if (status == VST_OK)
-            drawing->ops->end(drawing, path);
+        if (status == VST_OK && drawing->ops->end != NULL)
+            drawing->ops->end(drawing);
         if (status == VST_OK)
             status = vst__drawing_status(drawing);
         vst_error_set(error, status, 0, 0);
