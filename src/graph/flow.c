@@ -82,16 +82,13 @@ static vst_status find_runs(runs *self, const vst__flow *flow)
     vst__flow_touch *at = flow->touches, *end = at + flow->touch_count;
 
     while (at != end) {
-        run *heap = vst__grow(self->heap, &self->capacity, self->count + 1,
-                              sizeof *heap);
         vst__flow_touch *next = at + 1;
 
-        if (heap == NULL)
+        if (!VST_RESERVE(self->heap, self->count + 1, self->capacity))
             return VST_E_NOMEM;
         while (next != end && next[-1].time_ns <= next->time_ns)
             next++;
-        self->heap = heap;
-        heap[self->count++] = (run){at, next};
+        self->heap[self->count++] = (run){at, next};
         at = next;
     }
     for (size_t i = self->count / 2; i-- != 0;)

@@ -98,13 +98,9 @@ static void free_node(vst__graph_node *node)
 /* Keeps the node and its memory for reuse. */
 static void drop_node(vst__graph *graph, vst__graph_node *node)
 {
-    vst__graph_node **unused;
-
-    unused = vst__grow(graph->unused, &graph->unused_capacity,
-                       graph->unused_count + 1, sizeof(vst__graph_node *));
-    if (unused != NULL)
-        graph->unused = unused;
-    if (unused == NULL || node->text.capacity > TEXT_KEPT)
+    if (node->text.capacity > TEXT_KEPT ||
+        !VST_RESERVE(graph->unused, graph->unused_count + 1,
+                     graph->unused_capacity))
         free_node(node);
     else
         graph->unused[graph->unused_count++] = node;
@@ -165,17 +161,13 @@ static vst_status graph_begin_node(vst__graph_lane *lane, const vst_node *seen)
     vst_status status = vst__graph_choose_thread(lane, seen);
     const vst__graph_thread *forward = NULL;
     vst__graph_thread *thread = lane->thread;
-    vst__graph_node **open;
     vst__graph_node *node;
 
     if (status != VST_OK)
         return status;
-    open = vst__grow(thread->open, &thread->open_capacity,
-                     thread->open_count + 1, sizeof(vst__graph_node *));
-    if (open != NULL)
-        thread->open = open;
-    node = open != NULL ? make_node(graph) : NULL;
-    if (node == NULL)
+    if (!VST_RESERVE(thread->open, thread->open_count + 1,
+                     thread->open_capacity) ||
+        (node = make_node(graph)) == NULL)
         return VST_E_NOMEM;
     node->kind = VST_GRAPH_NODE;
     node->id = ++graph->last_id;
@@ -332,16 +324,12 @@ static vst_status on_node(void *ctx, const vst_node *seen)
 
 static vst_status leave_open(vst__graph *graph, vst__graph_node *node)
 {
-    vst__graph_node **left;
-
-    left = vst__grow(graph->left, &graph->left_capacity, graph->left_count + 1,
-                     sizeof(vst__graph_node *));
-    if (left == NULL) {
+    if (!VST_RESERVE(graph->left, graph->left_count + 1,
+                     graph->left_capacity)) {
         free_node(node);
         return VST_E_NOMEM;
     }
-    graph->left = left;
-    left[graph->left_count++] = node;
+    graph->left[graph->left_count++] = node;
     return VST_OK;
 }
 

@@ -26,19 +26,15 @@ static vst_status make_thread(vst__graph *graph, uint64_t number,
                               vst__graph_thread **made)
 {
     vst__graph_thread *thread = calloc(1, sizeof *thread);
-    vst__graph_thread **threads;
-    uint64_t *place;
+    uint64_t *place = vst__map64_put(&graph->thread_of, number);
 
-    threads = vst__grow(graph->threads, &graph->thread_capacity,
-                        graph->thread_count + 1, sizeof(vst__graph_thread *));
-    if (threads != NULL)
-        graph->threads = threads;
-    place = vst__map64_put(&graph->thread_of, number);
-    if (thread == NULL || threads == NULL || place == NULL) {
+    if (thread == NULL || place == NULL ||
+        !VST_RESERVE(graph->threads, graph->thread_count + 1,
+                     graph->thread_capacity)) {
         free(thread);
         return VST_E_NOMEM;
     }
-    threads[graph->thread_count++] = thread;
+    graph->threads[graph->thread_count++] = thread;
     *place = graph->thread_count;
     thread->number = number;
     thread->root = ++graph->last_id;

@@ -220,13 +220,6 @@ static bool cursor_take(vst__memory_cursor *cursor, const uint64_t *word)
     return cursor_decode(cursor, word);
 }
 
-/* Returns whether the record just taken lies before the clip; for a loss,
- * whether its end does. */
-static bool cursor_is_hidden(const vst__memory_cursor *cursor, vst_ticks now)
-{
-    return now < cursor->clip;
-}
-
 /* Returns whether a word lies behind the range. The words of a checkpoint have
  * no time of their own. */
 static bool is_behind(const vst__memory_cursor *cursor, const uint64_t *word)
@@ -270,7 +263,7 @@ static bool take_view(vst__memory_cursor *cursor)
             continue;
         cursor->record.time = stream->now;
         made = cursor_take(cursor, word);
-        if (cursor_is_hidden(cursor, stream->now)) {
+        if (stream->now < cursor->clip) { /* for a loss: its end is */
             cursor->hidden += (uint64_t)(stream->at - word);
             continue;
         }

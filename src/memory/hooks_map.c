@@ -44,40 +44,36 @@ static void report_mapping(void *mapping, size_t size, int access, int flags,
         vst__reserved_remove(at, size);
 }
 
-void *vst__hook_mmap(void *at, size_t size, int access, int flags, int fd,
-                     off_t offset)
+/* Part of each hook, so that native stacks have no more frames of ours. */
+static inline __attribute__((always_inline)) void *
+map(__typeof__(&mmap) original, void *at, size_t size, int access, int flags,
+    int fd, off_t offset, const void *from)
 {
     bool outermost;
     void *mapping;
 
     if (!vst__memory_is_on())
-        return real.mmap(at, size, access, flags, fd, offset);
+        return original(at, size, access, flags, fd, offset);
     outermost = vst_memory_enter();
     if (outermost && flags & MAP_FIXED)
         vst__memory_look((uintptr_t)at, size);
-    mapping = real.mmap(at, size, access, flags, fd, offset);
+    mapping = original(at, size, access, flags, fd, offset);
     if (outermost && mapping != MAP_FAILED)
-        report_mapping(mapping, size, access, flags, HERE);
+        report_mapping(mapping, size, access, flags, from);
     vst_memory_leave();
     return mapping;
+}
+
+void *vst__hook_mmap(void *at, size_t size, int access, int flags, int fd,
+                     off_t offset)
+{
+    return map(real.mmap, at, size, access, flags, fd, offset, HERE);
 }
 
 void *vst__hook_mmap64(void *at, size_t size, int access, int flags, int fd,
                        off_t offset)
 {
-    bool outermost;
-    void *mapping;
-
-    if (!vst__memory_is_on())
-        return real.mmap64(at, size, access, flags, fd, offset);
-    outermost = vst_memory_enter();
-    if (outermost && flags & MAP_FIXED)
-        vst__memory_look((uintptr_t)at, size);
-    mapping = real.mmap64(at, size, access, flags, fd, offset);
-    if (outermost && mapping != MAP_FAILED)
-        report_mapping(mapping, size, access, flags, HERE);
-    vst_memory_leave();
-    return mapping;
+    return map(real.mmap64, at, size, access, flags, fd, offset, HERE);
 }
 
 /* munmap may fail, so it is reported afterwards, with the time from before. */

@@ -86,11 +86,9 @@ vst_status vst__live_add(vst__live *live, const vst__block_info *block)
     if (number != 0) {
         live->free = (uint32_t)live->blocks[number - 1].size;
     } else {
-        vst__block_info *blocks = vst__grow(live->blocks, &live->capacity,
-                                            live->count + 1, sizeof *blocks);
-        if (blocks == NULL || live->count >= UINT32_MAX - 1)
+        if (!VST_RESERVE(live->blocks, live->count + 1, live->capacity) ||
+            live->count >= UINT32_MAX - 1)
             return VST_E_NOMEM;
-        live->blocks = blocks;
         number = (uint32_t)++live->count;
     }
     live->blocks[number - 1] = *block;

@@ -97,6 +97,10 @@ vst_status vst__memory_stacks_node(vst__memory_stacks *stacks, vst_stack_id id,
 void vst__memory_amount_add(vst_memory_amount *sum,
                             const vst_memory_amount *more);
 void vst__memory_tree_include(vst_memory_node *nodes, size_t count);
+/* Returns the innermost frame of the language; if there is none, the innermost
+ * frame; if there is none, 0, which is no function. */
+uint32_t vst__memory_line_frame(const vst_memory_node *nodes, size_t node,
+                                const vst_memory_frame *frames);
 /* *lines is malloc()ed. */
 vst_status vst__memory_tree_lines(const vst_memory_node *nodes, size_t count,
                                   const vst_memory_frame *frames,

@@ -18,15 +18,12 @@ enum { NAME_MAX_BYTES = 1 << 16 };
 static vst_status frames_add(vst__memory_frames *f,
                              const vst_memory_frame *frame, uint32_t *index)
 {
-    vst_memory_frame *moved, *made;
+    vst_memory_frame *made;
 
-    if (f->count >= VST_FRAME_NONE - 1)
+    if (f->count >= VST_FRAME_NONE - 1 ||
+        !VST_RESERVE(f->items, f->count + 1, f->capacity))
         return VST_E_NOMEM;
-    moved = vst__grow(f->items, &f->capacity, f->count + 1, sizeof *moved);
-    if (moved == NULL)
-        return VST_E_NOMEM;
-    f->items = moved;
-    made = &moved[f->count];
+    made = &f->items[f->count];
     *made = *frame;
     made->name = vst__arena_copy(&f->strings, frame->name, frame->name_len);
     /* functions of one file often follow each other */
@@ -167,13 +164,12 @@ static vst_status add_native(void *ctx, const vst_named_frame *named)
     size_t size = sizeof named->line + sizeof frame.name_len + frame.name_len +
                   frame.file_len;
     char *key = malloc(size), *at = key;
-    uint32_t *moved = vst__grow(f->runs, &f->runs_capacity, f->runs_count + 1,
-                                sizeof *f->runs);
-    vst_status status = key != NULL && moved != NULL ? VST_OK : VST_E_NOMEM;
+    vst_status status = VST_OK;
     uint32_t number;
 
-    if (moved != NULL)
-        f->runs = moved;
+    if (key == NULL ||
+        !VST_RESERVE(f->runs, f->runs_count + 1, f->runs_capacity))
+        status = VST_E_NOMEM;
     if (status == VST_OK) {
         memcpy(at, &named->line, sizeof named->line);
         at += sizeof named->line;
@@ -357,8 +353,7 @@ void vst__memory_frames_end(vst__memory_frames *f)
     f->files = NULL;
     vst__map64_free(&f->language);
     vst__map64_free(&f->native);
-    if (f->named != NULL)
-        vst__intern_destroy(f->named);
+    vst__intern_destroy(f->named);
     f->named = NULL;
     free(f->runs);
     free(f->modules);

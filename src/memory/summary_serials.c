@@ -48,12 +48,10 @@ bool vst__serials_add(vst__serials *set, uint64_t serial)
     size_t word = (size_t)(serial / 64), before = set->capacity;
 
     if (word >= set->capacity) {
-        uint64_t *moved =
-            vst__grow(set->words, &set->capacity, word + 1, sizeof *moved);
-        if (moved == NULL)
+        if (!VST_RESERVE(set->words, word + 1, set->capacity))
             return false;
-        memset(moved + before, 0, (set->capacity - before) * sizeof *moved);
-        set->words = moved;
+        memset(set->words + before, 0,
+               (set->capacity - before) * sizeof *set->words);
     }
     set->words[word] |= (uint64_t)1 << serial % 64;
     return true;

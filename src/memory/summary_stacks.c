@@ -15,19 +15,6 @@ enum {
     FRAMES_MAX = 1 << 20 /* frames of one stack: a trace may be damaged */
 };
 
-static bool stacks_room(void **array, size_t *capacity, size_t wanted,
-                        size_t item)
-{
-    void *moved = vst__grow(*array, capacity, wanted, item);
-
-    if (moved != NULL)
-        *array = moved;
-    return moved != NULL;
-}
-
-#define ROOM(array, capacity, wanted)                                          \
-    stacks_room((void **)&(array), &(capacity), (wanted), sizeof *(array))
-
 /* Returns the node of a frame on top of another node. Frames that only started
  * the program are left out. */
 static vst_status stacks_child(vst__memory_stacks *s, uint32_t parent,
@@ -44,7 +31,7 @@ static vst_status stacks_child(vst__memory_stacks *s, uint32_t parent,
         return VST_E_NOMEM;
     if (*entry == 0) {
         if (s->count >= UNKNOWN_NODE ||
-            !ROOM(s->nodes, s->capacity, s->count + 1))
+            !VST_RESERVE(s->nodes, s->count + 1, s->capacity))
             return VST_E_NOMEM;
         s->nodes[s->count] =
             (vst_memory_node){.parent = parent, .frame = frame};
@@ -125,7 +112,7 @@ static vst_status plain_node(vst__memory_stacks *s, vst_stack_id id,
             *node = s->node_of_stack[id];
             break;
         }
-        if (!ROOM(s->chain, s->chain_capacity, count + 1))
+        if (!VST_RESERVE(s->chain, count + 1, s->chain_capacity))
             return VST_E_NOMEM;
         s->chain[count++] = id;
         id = stacks_outwards(id, stack);
@@ -156,7 +143,7 @@ static vst_status stacks_show(vst__memory_stacks *s, const uint32_t *frames,
 {
     if (s->shown_count + count > FRAMES_MAX)
         return VST_OK;
-    if (!ROOM(s->shown, s->shown_capacity, s->shown_count + count))
+    if (!VST_RESERVE(s->shown, s->shown_count + count, s->shown_capacity))
         return VST_E_NOMEM;
     for (size_t i = 0; i < count; i++)
         s->shown[s->shown_count++] = frames[i];
@@ -206,7 +193,7 @@ static vst_status stacks_gather(vst__memory_stacks *s, vst_stack_id id,
     *count = 0;
     while ((stack = stacks_get(s, id, VST_STACK_NATIVE)) != NULL &&
            *count < FRAMES_MAX) {
-        if (!ROOM(s->addresses, s->addresses_capacity, *count + 1))
+        if (!VST_RESERVE(s->addresses, *count + 1, s->addresses_capacity))
             return VST_E_NOMEM;
         s->addresses[(*count)++] = stack->address;
         id = stacks_outwards(id, stack);
@@ -329,7 +316,7 @@ vst_status vst__memory_stacks_begin(vst__memory_stacks *s,
     s->node_of_stack = malloc(s->stack_count * sizeof *s->node_of_stack);
     s->leaf_of_stack = malloc(s->stack_count * sizeof *s->leaf_of_stack);
     if (status != VST_OK || s->node_of_stack == NULL ||
-        s->leaf_of_stack == NULL || !ROOM(s->nodes, s->capacity, 1))
+        s->leaf_of_stack == NULL || !VST_RESERVE(s->nodes, 1, s->capacity))
         return VST_E_NOMEM;
     for (size_t i = 0; i < s->stack_count; i++)
         s->node_of_stack[i] = s->leaf_of_stack[i] = UNKNOWN_NODE;

@@ -25,9 +25,8 @@ void vst__memory_tree_include(vst_memory_node *nodes, size_t count)
                                    &nodes[i].inclusive[view]);
 }
 
-/* Returns the frame whose line the node counts for. */
-static uint32_t frame_at_line(const vst_memory_node *nodes, size_t node,
-                              const vst_memory_frame *frames)
+uint32_t vst__memory_line_frame(const vst_memory_node *nodes, size_t node,
+                                const vst_memory_frame *frames)
 {
     for (size_t i = node; i != 0; i = nodes[i].parent)
         if (!frames[nodes[i].frame].is_native)
@@ -80,27 +79,23 @@ vst_status vst__memory_tree_lines(const vst_memory_node *nodes, size_t count,
 
         if (nodes[i].own[VST_MEMORY_TOTAL].count == 0)
             continue;
-        frame = frame_at_line(nodes, i, frames);
+        frame = vst__memory_line_frame(nodes, i, frames);
         if (of_frame[frame] == 0)
             status = tree_line_of(known, &frames[frame], *line_count,
                                   &of_frame[frame]);
         if (status == VST_OK && of_frame[frame] > *line_count) {
-            vst_memory_line *moved =
-                vst__grow(*lines, &capacity, *line_count + 1, sizeof *moved);
-            if (moved == NULL) {
+            if (!VST_RESERVE(*lines, *line_count + 1, capacity)) {
                 status = VST_E_NOMEM;
                 break;
             }
-            *lines = moved;
-            moved[(*line_count)++] = (vst_memory_line){.frame = frame};
+            (*lines)[(*line_count)++] = (vst_memory_line){.frame = frame};
         }
         for (int view = 0; view < VST_MEMORY_VIEWS && status == VST_OK; view++)
             vst__memory_amount_add(&(*lines)[of_frame[frame] - 1].own[view],
                                    &nodes[i].own[view]);
     }
     free(of_frame);
-    if (known != NULL)
-        vst__intern_destroy(known);
+    vst__intern_destroy(known);
     if (status != VST_OK) {
         free(*lines);
         *lines = NULL;

@@ -132,23 +132,6 @@ int vst__os_file_lock(int fd)
     return flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
 }
 
-int vst__os_file_open_to_write(const char *path, int *fd)
-{
-    struct stat st;
-    int failed = 0;
-
-    *fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (*fd < 0)
-        return errno;
-    if (fstat(*fd, &st) != 0)
-        failed = errno;
-    else if (!S_ISREG(st.st_mode))
-        failed = ESPIPE;
-    if (failed != 0)
-        close(*fd);
-    return failed;
-}
-
 bool vst__os_file_is_unlinked(int fd)
 {
     struct stat st;

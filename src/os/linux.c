@@ -69,7 +69,6 @@ void vst__os_random(void *bytes, size_t count)
             (uint8_t)((seed = seed * 6364136223846793005u + 1) >> 56);
 }
 
-/* The second number of statm, in pages. */
 /* ---- threads ------------------------------------------------------------- */
 
 /* Makes a thread get a quarter of the time that a thread of ordinary priority
@@ -246,14 +245,13 @@ int vst__os_file_create_in_memory(int *fd)
     return leave_standard_streams(fd);
 }
 
-int vst__os_file_open(const char *path, int *fd)
+/* Without O_NONBLOCK, open() would wait forever on a pipe without a writer. */
+static int open_regular(const char *path, int flags, int *fd)
 {
     struct stat st;
     int failed = 0;
 
-    /* without O_NONBLOCK, open() would wait forever on a pipe without a
-     * writer */
-    *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *fd = open(path, flags | O_NONBLOCK | O_CLOEXEC);
     if (*fd < 0)
         return errno;
     if (fstat(*fd, &st) != 0)
@@ -263,6 +261,16 @@ int vst__os_file_open(const char *path, int *fd)
     if (failed != 0)
         close(*fd);
     return failed;
+}
+
+int vst__os_file_open(const char *path, int *fd)
+{
+    return open_regular(path, O_RDONLY, fd);
+}
+
+int vst__os_file_open_to_write(const char *path, int *fd)
+{
+    return open_regular(path, O_RDWR | O_NOFOLLOW, fd);
 }
 
 int vst__os_file_duplicate(int fd, int *copy)
@@ -414,13 +422,12 @@ int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size)
         return EFBIG;
     while (size) {
         size_t part = size < sizeof zeros ? (size_t)size : sizeof zeros;
-        ssize_t n = pwrite(fd, zeros, part, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? errno : ENOSPC;
-        offset += (uint64_t)n;
-        size -= (uint64_t)n;
+        int failed = vst__os_file_write(fd, zeros, part, offset);
+
+        if (failed != 0)
+            return failed;
+        offset += part;
+        size -= part;
     }
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <vestige/operator.h>
 #include <vestige/span.h>
 
-#include "replay/text.h"
+#include "base/text.h"
 
 /* Facts that a reader may want in addition to those that files show. */
 typedef struct vst__operator_wish {

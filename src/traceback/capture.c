@@ -91,7 +91,6 @@ bool vst_gathered_grow(vst_gathered *gathered)
 {
     size_t codes_capacity = gathered->capacity;
     size_t wanted = gathered->capacity + 1;
-    void *moved;
 
     if (gathered->count < gathered->capacity)
         return true;
@@ -100,17 +99,8 @@ bool vst_gathered_grow(vst_gathered *gathered)
     if (wanted < ADDRESSES_FIRST)
         wanted = ADDRESSES_FIRST;
     /* if only the first array grows, the next capture uses its room */
-    moved = vst__grow(gathered->codes, &codes_capacity, wanted,
-                      sizeof *gathered->codes);
-    if (moved == NULL)
-        return false;
-    gathered->codes = moved;
-    moved = vst__grow(gathered->instructions, &gathered->capacity, wanted,
-                      sizeof *gathered->instructions);
-    if (moved == NULL)
-        return false;
-    gathered->instructions = moved;
-    return true;
+    return VST_RESERVE(gathered->codes, wanted, codes_capacity) &&
+           VST_RESERVE(gathered->instructions, wanted, gathered->capacity);
 }
 
 /* ---- capture ------------------------------------------------------------- */
@@ -121,11 +111,8 @@ static size_t gather_native(scratch *s, const void *from)
     size_t count = 0, wanted = ADDRESSES_FIRST;
 
     do {
-        void *moved = vst__grow(s->addresses, &s->addresses_capacity, wanted,
-                                sizeof *s->addresses);
-        if (moved == NULL)
+        if (!VST_RESERVE(s->addresses, wanted, s->addresses_capacity))
             break;
-        s->addresses = moved;
         count = vst__native_gather(from, s->addresses, s->addresses_capacity);
         wanted = 2 * s->addresses_capacity;
     } while (count + VST_NATIVE_OWN_MAX >= s->addresses_capacity &&

@@ -87,18 +87,16 @@ void vst__names_end(void)
 
 static vst_status names_remember(void *ctx, const vst_named_frame *frame)
 {
-    vst_named_frame *moved =
-        vst__grow(frames, &frames_capacity, frames_count + 1, sizeof *frames);
+    vst_named_frame *made;
 
     (void)ctx;
-    if (moved == NULL)
+    if (!VST_RESERVE(frames, frames_count + 1, frames_capacity))
         return VST_E_NOMEM;
-    frames = moved;
-    moved = &frames[frames_count];
-    *moved = *frame;
-    moved->name = vst__arena_copy(&strings, frame->name, frame->name_len);
-    moved->file = vst__arena_copy(&strings, frame->file, frame->file_len);
-    if (moved->name == NULL || moved->file == NULL)
+    made = &frames[frames_count];
+    *made = *frame;
+    made->name = vst__arena_copy(&strings, frame->name, frame->name_len);
+    made->file = vst__arena_copy(&strings, frame->file, frame->file_len);
+    if (made->name == NULL || made->file == NULL)
         return VST_E_NOMEM;
     frames_count++;
     return VST_OK;

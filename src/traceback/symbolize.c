@@ -57,20 +57,6 @@ void vst__traceback_set_extra_frames(vst_extra_frames_fn fn, void *ctx)
     extra_ctx = ctx;
 }
 
-/* Grows an array to `wanted` items; false if memory ran out. */
-#define ROOM(array, capacity, wanted)                                          \
-    symbolize_room((void **)&(array), &(capacity), (wanted), sizeof *(array))
-
-static bool symbolize_room(void **array, size_t *capacity, size_t wanted,
-                           size_t item)
-{
-    void *moved = vst__grow(*array, capacity, wanted, item);
-
-    if (moved != NULL)
-        *array = moved;
-    return moved != NULL;
-}
-
 /* ---- frames and runs ----------------------------------------------------- */
 
 static const char *same_or_copy(vst_symbols *s, const char *last,
@@ -90,8 +76,8 @@ static vst_status add_frame(void *ctx, const vst_named_frame *frame)
     vst_named_frame *made;
 
     if (s->frames_count >= UINT32_MAX ||
-        !ROOM(s->frames, s->frames_capacity, s->frames_count + 1) ||
-        !ROOM(b->items, b->items_capacity, b->items_count + 1))
+        !VST_RESERVE(s->frames, s->frames_count + 1, s->frames_capacity) ||
+        !VST_RESERVE(b->items, b->items_count + 1, b->items_capacity))
         return VST_E_NOMEM;
     made = &s->frames[s->frames_count];
     last = s->frames_count != 0 ? made - 1 : NULL;
@@ -110,7 +96,7 @@ static vst_status add_frame(void *ctx, const vst_named_frame *frame)
 static vst_status add_run(builder *b, size_t first)
 {
     if (b->runs_count >= UINT32_MAX ||
-        !ROOM(b->runs, b->runs_capacity, b->runs_count + 1))
+        !VST_RESERVE(b->runs, b->runs_count + 1, b->runs_capacity))
         return VST_E_NOMEM;
     b->runs[b->runs_count++] = (vst__span_of){first, b->items_count - first};
     return VST_OK;
@@ -149,7 +135,8 @@ static vst_status add_extra(builder *b, const vst_named_frame *frame)
                                      (uint32_t)b->runs_count);
     } else {
         vst__span_of run = b->runs[number - 1];
-        if (!ROOM(b->items, b->items_capacity, b->items_count + run.count))
+        if (!VST_RESERVE(b->items, b->items_count + run.count,
+                         b->items_capacity))
             status = VST_E_NOMEM;
         for (size_t i = 0; i < run.count && status == VST_OK; i++)
             b->items[b->items_count++] = b->items[run.first + i];
@@ -293,7 +280,8 @@ static inline vst_status add_indexes(walk *w, vst__span_of run)
         s->indexes[s->indexes_count++] = w->builder->items[run.first];
         return VST_OK;
     }
-    if (!ROOM(s->indexes, s->indexes_capacity, s->indexes_count + run.count))
+    if (!VST_RESERVE(s->indexes, s->indexes_count + run.count,
+                     s->indexes_capacity))
         return VST_E_NOMEM;
     memcpy(s->indexes + s->indexes_count, w->builder->items + run.first,
            run.count * sizeof *s->indexes);
@@ -372,8 +360,8 @@ static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
             return VST_E_NOMEM;
         if (*place == 0) {
             size_t next = s->distinct_count;
-            if (!ROOM(s->distinct, s->distinct_capacity, next + 1) ||
-                !ROOM(b->distinct, b->distinct_capacity, next + 1))
+            if (!VST_RESERVE(s->distinct, next + 1, s->distinct_capacity) ||
+                !VST_RESERVE(b->distinct, next + 1, b->distinct_capacity))
                 return VST_E_NOMEM;
             b->distinct[next] = tracebacks[i];
             s->distinct[next] = (vst__span_of){0, 0};
@@ -384,7 +372,8 @@ static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
         s->places[i] = (uint32_t)(*place - 1);
     }
     /* an estimate of the number of indexes; the array grows if needed */
-    return ROOM(s->indexes, s->indexes_capacity, frames) ? VST_OK : VST_E_NOMEM;
+    return VST_RESERVE(s->indexes, frames, s->indexes_capacity) ? VST_OK
+                                                                : VST_E_NOMEM;
 }
 
 static vst_status put_together(builder *b)
@@ -432,8 +421,7 @@ vst_status vst_traceback_symbolize(vst_traceback *const *tracebacks,
     vst__map64_free(&b.native);
     vst__map64_free(&b.codes);
     vst__map64_free(&b.language);
-    if (b.extras != NULL)
-        vst__intern_destroy(b.extras);
+    vst__intern_destroy(b.extras);
     free(b.runs);
     free(b.items);
     free(b.distinct);

@@ -2,9 +2,7 @@
  * time. */
 #include "traceback/symbols.h"
 
-#include <stdio.h>
-
-#include "base/escape.h"
+#include "base/text.h"
 
 void vst_symbols_free(vst_symbols *symbols)
 {
@@ -42,82 +40,32 @@ const uint32_t *vst_symbols_of(const vst_symbols *symbols, size_t i,
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* A growing text; `failed` if memory ran out. */
-typedef struct text {
-    char *bytes;
-    size_t count, capacity;
-    bool failed;
-} text;
-
-static char *symbols_reserve(text *t, size_t more)
+static void add_frame(vst__text *t, const vst_named_frame *frame)
 {
-    if (t->capacity - t->count < more && !t->failed) {
-        size_t capacity = 2 * t->capacity + more;
-        char *moved = realloc(t->bytes, capacity);
-        t->failed = moved == NULL;
-        if (moved != NULL) {
-            t->bytes = moved;
-            t->capacity = capacity;
-        }
-    }
-    return t->failed ? NULL : t->bytes + t->count;
-}
-
-static void symbols_add(text *t, const char *bytes, size_t count)
-{
-    char *at = symbols_reserve(t, count);
-
-    if (at != NULL && count != 0) {
-        memcpy(at, bytes, count);
-        t->count += count;
-    }
-}
-
-static void add_plain(text *t, const char *bytes)
-{
-    symbols_add(t, bytes, strlen(bytes));
-}
-
-static void add_string(text *t, const char *bytes, size_t count)
-{
-    size_t room = (count + 1) * VST_JSON_ESCAPE_MAX;
-    char *at = symbols_reserve(t, room);
-
-    if (at != NULL)
-        t->count =
-            (size_t)(vst__json_escape(at, at + room, &bytes, bytes + count) -
-                     t->bytes);
-}
-
-static void add_frame(text *t, const vst_named_frame *frame)
-{
-    char line[32];
-
-    add_plain(t, "{\"name\": \"");
-    add_string(t, frame->name, frame->name_len);
-    add_plain(t, "\", \"filename\": \"");
-    add_string(t, frame->file, frame->file_len);
-    snprintf(line, sizeof line, "\", \"line\": %u}", (unsigned)frame->line);
-    add_plain(t, line);
+    vst__text_put(t, "{\"name\": \"");
+    vst__text_escaped(t, frame->name, frame->name_len);
+    vst__text_put(t, "\", \"filename\": \"");
+    vst__text_escaped(t, frame->file, frame->file_len);
+    vst__text_format(t, "\", \"line\": %u}", (unsigned)frame->line);
 }
 
 /* The place of the text of each frame, or of each traceback. */
 typedef struct made {
-    text text;
+    vst__text text;
     vst__span_of *spans;
 } made;
 
-static void add_list(text *t, const made *items, const uint32_t *indexes,
+static void add_list(vst__text *t, const made *items, const uint32_t *indexes,
                      size_t count)
 {
-    add_plain(t, "[");
+    vst__text_put(t, "[");
     for (size_t i = 0; i < count && !t->failed; i++) {
         const vst__span_of *span = &items->spans[indexes[i]];
         if (i != 0)
-            add_plain(t, ",\n");
-        symbols_add(t, items->text.bytes + span->first, span->count);
+            vst__text_put(t, ",\n");
+        vst__text_add(t, items->text.bytes + span->first, span->count);
     }
-    add_plain(t, "]");
+    vst__text_put(t, "]");
 }
 
 static bool make_spans(made *m, size_t count)
@@ -132,7 +80,7 @@ vst_status vst_symbols_json(const vst_symbols *symbols, char **json,
                             size_t *length)
 {
     made frames = {0}, lists = {0};
-    text whole = {0};
+    vst__text whole = {0};
     bool has_room = make_spans(&frames, symbols->frames_count) &&
                     make_spans(&lists, symbols->distinct_count);
 
@@ -153,7 +101,7 @@ vst_status vst_symbols_json(const vst_symbols *symbols, char **json,
     }
     if (has_room) {
         add_list(&whole, &lists, symbols->places, symbols->given);
-        symbols_add(&whole, "", 1);
+        vst__text_add(&whole, "", 1);
         has_room = !whole.failed;
     }
     free(frames.text.bytes);

@@ -66,12 +66,11 @@ static vst_status keep_inputs(void *ctx, vst__graph_node *node,
     (void)ctx;
     text->count = 0;
     text->failed = false;
-    vst__execution_trace_escaped(text, inputs->backend.at,
-                                 inputs->backend.count);
-    vst__execution_trace_text(text, file, sizeof file - 1);
-    vst__execution_trace_escaped(text, inputs->file.at, inputs->file.count);
-    vst__execution_trace_text(text, range, sizeof range - 1);
-    vst__execution_trace_escaped(text, inputs->range.at, inputs->range.count);
+    vst__text_escaped(text, inputs->backend.at, inputs->backend.count);
+    vst__text_add(text, file, sizeof file - 1);
+    vst__text_escaped(text, inputs->file.at, inputs->file.count);
+    vst__text_add(text, range, sizeof range - 1);
+    vst__text_escaped(text, inputs->range.at, inputs->range.count);
     text->head = text->count;
     return vst__execution_trace_values(text, inputs) ? VST_OK : VST_E_NOMEM;
 }

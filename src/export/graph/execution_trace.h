@@ -10,10 +10,5 @@
  * if memory ran out. */
 bool vst__execution_trace_values(vst__text *text,
                                  const vst__graph_values *values);
-/* Append text unchanged, or as the content of a JSON string. */
-bool vst__execution_trace_text(vst__text *text, const char *bytes,
-                               size_t count);
-bool vst__execution_trace_escaped(vst__text *text, const char *bytes,
-                                  size_t count);
 
 #endif

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/grow.h"
 #include "export/output/json.h"
 
 typedef enum part { VALUES, SHAPES, TYPES, STRIDES } part;
@@ -25,66 +24,16 @@ enum { ROOM = 256 }; /* the longest value without text */
 
 /* ---- text ---------------------------------------------------------------- */
 
-/* Returns the place to continue, with room for `count` bytes; NULL if memory
- * ran out. */
-static char *values_make_room(vst__text *text, size_t count)
-{
-    char *grown = text->bytes;
-
-    if (text->capacity - text->count < count)
-        grown = vst__grow(text->bytes, &text->capacity, text->count + count, 1);
-    if (grown == NULL) {
-        text->failed = true;
-        return NULL;
-    }
-    text->bytes = grown;
-    return grown + text->count;
-}
-
-static void values_commit(vst__text *text, const char *end)
-{
-    text->count = (size_t)(end - text->bytes);
-}
-
-bool vst__execution_trace_text(vst__text *text, const char *bytes, size_t count)
-{
-    char *at = values_make_room(text, count + 1);
-
-    if (at == NULL)
-        return false;
-    if (count != 0)
-        memcpy(at, bytes, count);
-    text->count += count;
-    return true;
-}
-
-bool vst__execution_trace_escaped(vst__text *text, const char *bytes,
-                                  size_t count)
-{
-    size_t room = (count + 1) * VST_JSON_ESCAPE_MAX;
-    char *at = values_make_room(text, room);
-
-    if (at == NULL)
-        return false;
-    values_commit(text, vst__json_escape(at, at + room, &bytes, bytes + count));
-    return true;
-}
-
-static void values_put(vst__text *text, const char *literal)
-{
-    vst__execution_trace_text(text, literal, strlen(literal));
-}
-
 static void values_put_escaped(vst__text *text, vst__graph_text from)
 {
-    vst__execution_trace_escaped(text, from.at, from.count);
+    vst__text_escaped(text, from.at, from.count);
 }
 
 static void put_quoted(vst__text *text, vst__graph_text from)
 {
-    values_put(text, "\"");
+    vst__text_put(text, "\"");
     values_put_escaped(text, from);
-    values_put(text, "\"");
+    vst__text_put(text, "\"");
 }
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -136,7 +85,7 @@ static char *put_double(char *at, double value)
 static void put_integers(vst__text *text, const int64_t *numbers)
 {
     size_t count = (size_t)numbers[0];
-    char *at = values_make_room(text, (count + 1) * VST_JSON_NUMBER_MAX);
+    char *at = vst__text_room(text, (count + 1) * VST_JSON_NUMBER_MAX);
 
     if (at == NULL)
         return;
@@ -147,7 +96,7 @@ static void put_integers(vst__text *text, const int64_t *numbers)
         at = vst__json_i64(at, numbers[i]);
     }
     *at++ = ']';
-    values_commit(text, at);
+    vst__text_commit(text, at);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -155,7 +104,7 @@ static void put_integers(vst__text *text, const int64_t *numbers)
 /* A tensor without a storage has the storage number 0. */
 static void put_tensor(vst__text *text, const vst__graph_tensor *tensor)
 {
-    char *at = values_make_room(text, ROOM);
+    char *at = vst__text_room(text, ROOM);
 
     if (at == NULL)
         return;
@@ -170,9 +119,9 @@ static void put_tensor(vst__text *text, const vst__graph_tensor *tensor)
     *at++ = ',';
     at = vst__json_u64(at, tensor->element_size);
     *at++ = ',';
-    values_commit(text, at);
+    vst__text_commit(text, at);
     put_quoted(text, tensor->device);
-    values_put(text, "]");
+    vst__text_put(text, "]");
 }
 
 static void values_put_value(vst__text *text, const vst__graph_value *value)
@@ -190,23 +139,23 @@ static void values_put_value(vst__text *text, const vst__graph_value *value)
         put_quoted(text, value->text);
         return;
     case VST_VALUE_OTHER:
-        values_put(text, "\"<");
+        vst__text_put(text, "\"<");
         values_put_escaped(text, value->text);
-        values_put(text, ">\"");
+        vst__text_put(text, ">\"");
         return;
     case VST_VALUE_BOOL:
-        values_put(text, value->truth ? "true" : "false");
+        vst__text_put(text, value->truth ? "true" : "false");
         return;
     case VST_VALUE_INTEGER:
     case VST_VALUE_DOUBLE:
-        at = values_make_room(text, ROOM);
+        at = vst__text_room(text, ROOM);
         if (at != NULL)
-            values_commit(text, value->tag == VST_VALUE_INTEGER
-                                    ? vst__json_i64(at, value->integer)
-                                    : put_double(at, value->number));
+            vst__text_commit(text, value->tag == VST_VALUE_INTEGER
+                                       ? vst__json_i64(at, value->integer)
+                                       : put_double(at, value->number));
         return;
     default:
-        values_put(text, "\"<None>\"");
+        vst__text_put(text, "\"<None>\"");
     }
 }
 
@@ -218,14 +167,14 @@ static void put_dimensions(vst__text *text, const vst__graph_values *values,
     bool nested = value->tag == VST_VALUE_TENSOR_NESTED;
 
     if (value->tag != VST_VALUE_TENSOR && !nested) {
-        values_put(text, "[]");
+        vst__text_put(text, "[]");
         return;
     }
     if (nested)
-        values_put(text, "[");
+        vst__text_put(text, "[");
     for (uint32_t i = 0; i < value->items; i++) {
         if (i != 0)
-            values_put(text, ",");
+            vst__text_put(text, ",");
         if (!strides)
             put_integers(text, numbers);
         numbers += 1 + numbers[0];
@@ -234,7 +183,7 @@ static void put_dimensions(vst__text *text, const vst__graph_values *values,
         numbers += 1 + numbers[0];
     }
     if (nested)
-        values_put(text, "]");
+        vst__text_put(text, "]");
 }
 
 static void put_type(vst__text *text, const vst__graph_value *value)
@@ -242,33 +191,33 @@ static void put_type(vst__text *text, const vst__graph_value *value)
     switch (value->tag) {
     case VST_VALUE_TENSOR:
     case VST_VALUE_TENSOR_NESTED:
-        values_put(text, "Tensor(");
+        vst__text_put(text, "Tensor(");
         values_put_escaped(text, value->tensor.type);
-        values_put(text, ")");
+        vst__text_put(text, ")");
         return;
     case VST_VALUE_TENSOR_UNDEFINED:
-        values_put(text, "Tensor(nullptr (uninitialized))");
+        vst__text_put(text, "Tensor(nullptr (uninitialized))");
         return;
     case VST_VALUE_INTEGER:
-        values_put(text, "Int");
+        vst__text_put(text, "Int");
         return;
     case VST_VALUE_DOUBLE:
-        values_put(text, "Double");
+        vst__text_put(text, "Double");
         return;
     case VST_VALUE_BOOL:
-        values_put(text, "Bool");
+        vst__text_put(text, "Bool");
         return;
     case VST_VALUE_STRING:
-        values_put(text, "String");
+        vst__text_put(text, "String");
         return;
     case VST_VALUE_DEVICE:
-        values_put(text, "Device");
+        vst__text_put(text, "Device");
         return;
     case VST_VALUE_OTHER:
         values_put_escaped(text, value->text);
         return;
     default:
-        values_put(text, "None");
+        vst__text_put(text, "None");
     }
 }
 
@@ -296,13 +245,15 @@ static const vst__graph_value *put_part(vst__text *text,
         put_plain(text, values, value, wanted);
         return next;
     }
-    values_put(text, wanted != TYPES ? "[" : list ? "GenericList[" : "Tuple[");
+    vst__text_put(text, wanted != TYPES ? "["
+                        : list          ? "GenericList["
+                                        : "Tuple[");
     for (uint32_t i = 0; i < value->items; i++) {
         if (i != 0)
-            values_put(text, ",");
+            vst__text_put(text, ",");
         next = put_part(text, values, next, wanted);
     }
-    values_put(text, "]");
+    vst__text_put(text, "]");
     return next;
 }
 
@@ -311,30 +262,30 @@ static void put_parts(vst__text *text, const vst__graph_values *values,
 {
     const vst__graph_value *value = values->items;
 
-    values_put(text, "[");
+    vst__text_put(text, "[");
     for (size_t i = 0; i < values->top; i++) {
         if (i != 0)
-            values_put(text, ",");
+            vst__text_put(text, ",");
         if (wanted == TYPES)
-            values_put(text, "\"");
+            vst__text_put(text, "\"");
         value = put_part(text, values, value, wanted);
         if (wanted == TYPES)
-            values_put(text, "\"");
+            vst__text_put(text, "\"");
     }
-    values_put(text, "]");
+    vst__text_put(text, "]");
 }
 
 bool vst__execution_trace_values(vst__text *text,
                                  const vst__graph_values *values)
 {
-    values_put(text, "{\"values\": ");
+    vst__text_put(text, "{\"values\": ");
     put_parts(text, values, VALUES);
-    values_put(text, ", \"shapes\": ");
+    vst__text_put(text, ", \"shapes\": ");
     put_parts(text, values, SHAPES);
-    values_put(text, ", \"types\": ");
+    vst__text_put(text, ", \"types\": ");
     put_parts(text, values, TYPES);
-    values_put(text, ", \"strides\": ");
+    vst__text_put(text, ", \"strides\": ");
     put_parts(text, values, STRIDES);
-    values_put(text, "}");
+    vst__text_put(text, "}");
     return !text->failed;
 }

@@ -66,7 +66,8 @@ static vst_status csv_on_event(void *ctx, const vst_memory_event *e)
     vst__output_commit(output, at);
     vst__output_text(output, ",\"");
     if (is_known)
-        csv_put_text(r, vst__memory_line_frame(r->summary, node));
+        csv_put_text(r, vst__memory_line_frame(r->summary->nodes, node,
+                                               r->summary->frames));
     vst__output_text(output, "\",\"");
     if (!frees)
         vst__memory_stack_text(output, &r->paths, &r->texts, node);

@@ -60,11 +60,6 @@ static inline uint32_t vst__memory_node_of(const vst_memory_summary *s,
     return node < s->node_count ? node : 0;
 }
 
-/* Returns the innermost frame of the language; if there is none, the innermost
- * frame; if there is none, 0, which is no function. */
-uint32_t vst__memory_line_frame(const vst_memory_summary *summary,
-                                uint32_t node);
-
 /* Each frame as a finished text: "file:line function", without characters that
  * would need escaping in a folded stack inside the quotes of CSV. */
 typedef struct vst__memory_texts {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/grow.h"
+#include "base/text.h"
 #include "export/memory/memory_export.h"
 #include "export/output/json.h"
 
@@ -124,34 +124,9 @@ void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
 
 /* ---- frames -------------------------------------------------------------- */
 
-uint32_t vst__memory_line_frame(const vst_memory_summary *s, uint32_t node)
-{
-    for (uint32_t i = node; i != 0; i = s->nodes[i].parent)
-        if (!s->frames[s->nodes[i].frame].is_native)
-            return s->nodes[i].frame;
-    return s->nodes[node].frame;
-}
-
-/* A growing text. */
-typedef struct text {
-    char *bytes;
-    size_t count, capacity;
-    bool failed;
-} text;
-
-static void text_append(text *t, const char *bytes, size_t count)
-{
-    if (!VST_RESERVE(t->bytes, t->count + count, t->capacity)) {
-        t->failed = true;
-        return;
-    }
-    memcpy(t->bytes + t->count, bytes, count);
-    t->count += count;
-}
-
 /* Appends a name without characters that would end the frame, the field or the
  * line, and without invalid UTF-8. */
-static void append_name(text *t, const char *bytes, size_t count,
+static void append_name(vst__text *t, const char *bytes, size_t count,
                         unsigned style)
 {
     const unsigned char *at = (const unsigned char *)bytes, *end = at + count;
@@ -160,18 +135,19 @@ static void append_name(text *t, const char *bytes, size_t count,
         size_t size = vst__json_utf8(at, end);
 
         if (size == 0)
-            text_append(t, "\xef\xbf\xbd", 3);
+            vst__text_add(t, "\xef\xbf\xbd", 3);
         else if (*at < 0x20 || *at == ';' || *at == 0x7f)
-            text_append(t, "_", 1);
+            vst__text_add(t, "_", 1);
         else if (*at == '"' && (style & VST_TEXT_QUOTED) != 0)
-            text_append(t, "\"\"", 2);
+            vst__text_add(t, "\"\"", 2);
         else
-            text_append(t, (const char *)at, size);
+            vst__text_add(t, (const char *)at, size);
         at += size != 0 ? size : 1;
     }
 }
 
-static void append_place(text *t, const vst_memory_frame *frame, unsigned style)
+static void append_place(vst__text *t, const vst_memory_frame *frame,
+                         unsigned style)
 {
     char number[16];
     size_t length = frame->file_len;
@@ -182,11 +158,12 @@ static void append_place(text *t, const vst_memory_frame *frame, unsigned style)
     append_name(t, file, length, style);
     if (frame->line != 0) {
         snprintf(number, sizeof number, ":%u", (unsigned)frame->line);
-        text_append(t, number, strlen(number));
+        vst__text_add(t, number, strlen(number));
     }
 }
 
-static void append_frame(text *t, const vst_memory_frame *frame, unsigned style)
+static void append_frame(vst__text *t, const vst_memory_frame *frame,
+                         unsigned style)
 {
     bool folded = (style & VST_TEXT_FOLDED) != 0;
 
@@ -194,12 +171,12 @@ static void append_frame(text *t, const vst_memory_frame *frame, unsigned style)
         append_name(t, frame->name, frame->name_len, style);
     } else if (folded) {
         append_name(t, frame->name, frame->name_len, style);
-        text_append(t, " (", 2);
+        vst__text_add(t, " (", 2);
         append_place(t, frame, style);
-        text_append(t, ")", 1);
+        vst__text_add(t, ")", 1);
     } else {
         append_place(t, frame, style);
-        text_append(t, " ", 1);
+        vst__text_add(t, " ", 1);
         append_name(t, frame->name, frame->name_len, style);
     }
 }
@@ -207,7 +184,7 @@ static void append_frame(text *t, const vst_memory_frame *frame, unsigned style)
 vst_status vst__memory_texts_make(vst__memory_texts *texts,
                                   const vst_memory_summary *s, unsigned style)
 {
-    text t = {0};
+    vst__text t = {0};
     vst_status status;
 
     *texts = (vst__memory_texts){

@@ -27,12 +27,9 @@ static vst_status find_path(const vst__tree *tree, uint32_t index,
 {
     for (*count = 0; index != VST_TREE_ROOT;
          index = tree->nodes[index].parent) {
-        uint32_t *grown = vst__grow(*path, capacity, *count + 1, sizeof **path);
-
-        if (grown == NULL)
+        if (!VST_RESERVE(*path, *count + 1, *capacity))
             return VST_E_NOMEM;
-        *path = grown;
-        grown[(*count)++] = index;
+        (*path)[(*count)++] = index;
     }
     return VST_OK;
 }

@@ -30,7 +30,6 @@ static vst_status make_key(const vst__tree_function *f, char **key,
 static vst_status find_function(vst__tree *tree, const vst__tree_function *f,
                                 uint32_t *index)
 {
-    vst__tree_function *functions;
     size_t count;
     char *key;
     vst_status status = make_key(f, &key, &count);
@@ -41,13 +40,10 @@ static vst_status find_function(vst__tree *tree, const vst__tree_function *f,
     number = vst__intern_find(tree->known, key, count);
     if (number == 0) {
         number = (uint32_t)tree->function_count + 1;
-        functions = vst__grow(tree->functions, &tree->function_capacity, number,
-                              sizeof *functions);
-        if (functions == NULL) {
+        if (!VST_RESERVE(tree->functions, number, tree->function_capacity)) {
             status = VST_E_NOMEM;
         } else {
-            tree->functions = functions;
-            functions[tree->function_count++] = *f;
+            tree->functions[tree->function_count++] = *f;
             status = vst__intern_add(tree->known, key, count, number);
         }
     }
@@ -89,14 +85,11 @@ static vst_status find_defined(vst__tree *tree, const vst_definition *d,
 
 static vst__tree_node *tree_add_node(vst__tree *tree)
 {
-    vst__tree_node *nodes = vst__grow(tree->nodes, &tree->node_capacity,
-                                      tree->node_count + 1, sizeof *nodes);
-
-    if (nodes == NULL || tree->node_count >= UINT32_MAX - 1)
+    if (!VST_RESERVE(tree->nodes, tree->node_count + 1, tree->node_capacity) ||
+        tree->node_count >= UINT32_MAX - 1)
         return NULL;
-    tree->nodes = nodes;
-    nodes[tree->node_count] = (vst__tree_node){.parent = VST_TREE_ROOT};
-    return &nodes[tree->node_count++];
+    tree->nodes[tree->node_count] = (vst__tree_node){.parent = VST_TREE_ROOT};
+    return &tree->nodes[tree->node_count++];
 }
 
 /* The nodes that the rows of a trace became. Each row is followed by the rows
@@ -415,27 +408,22 @@ vst_status vst__tree_sum(const vst__tree *tree, vst__tree_sums **functions,
                               ? tree->nodes[node->parent].function
                               : VST_TREE_ROOT;
         uint64_t *number;
-        vst__tree_edge *grown = *edges;
 
         if (node->function == VST_TREE_PROCESS)
             continue;
         tree_add(&(*functions)[node->function], node, node->is_inner);
         number =
             vst__map64_put(&known, (uint64_t)node->function << 32 | caller);
-        if (number != NULL && *number == 0) {
-            grown =
-                vst__grow(*edges, &capacity, *edge_count + 1, sizeof **edges);
-            if (grown != NULL) {
-                grown[(*edge_count)++] = (vst__tree_edge){
-                    .callee = node->function, .caller = caller};
-                *number = *edge_count;
-                *edges = grown;
-            }
-        }
-        if (number == NULL || grown == NULL)
+        if (number == NULL || !VST_RESERVE(*edges, *edge_count + 1, capacity)) {
             status = VST_E_NOMEM;
-        else
-            tree_add(&(*edges)[*number - 1].sums, node, node->is_repeated);
+            break;
+        }
+        if (*number == 0) {
+            (*edges)[(*edge_count)++] =
+                (vst__tree_edge){.callee = node->function, .caller = caller};
+            *number = *edge_count;
+        }
+        tree_add(&(*edges)[*number - 1].sums, node, node->is_repeated);
     }
     vst__map64_free(&known);
     if (*edge_count != 0)

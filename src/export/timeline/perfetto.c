@@ -131,31 +131,24 @@ static uint64_t find_track(vst__perfetto *self, int64_t start_ns,
     vst__pf_tracks *loose = &self->loose;
     size_t first =
         loose->count > TRACKS_TRIED ? loose->count - TRACKS_TRIED : 0;
-    int64_t *ends;
-    uint64_t *uuids;
+    uint64_t uuid;
 
     for (size_t i = first; i < loose->count; i++)
         if (loose->ends[i] <= start_ns) {
             loose->ends[i] = end_ns;
             return loose->uuids[i];
         }
-    ends = vst__grow(loose->ends, &loose->capacity, loose->count + 1,
-                     sizeof *ends);
-    if (ends != NULL)
-        loose->ends = ends;
-    uuids = vst__grow(loose->uuids, &loose->uuid_capacity, loose->count + 1,
-                      sizeof *uuids);
-    if (uuids != NULL)
-        loose->uuids = uuids;
-    if (ends == NULL || uuids == NULL) {
+    if (!VST_RESERVE(loose->ends, loose->count + 1, loose->capacity) ||
+        !VST_RESERVE(loose->uuids, loose->count + 1, loose->uuid_capacity)) {
         vst__drawing_fail(&self->drawing, VST_E_NOMEM);
         return 0;
     }
-    ends[loose->count] = end_ns;
-    uuids[loose->count] = self->next_uuid++;
-    vst__pf_put_track(self, uuids[loose->count], loose->parent, VST_PF_OF_SPANS,
-                      loose->name, loose->name_len);
-    return uuids[loose->count++];
+    uuid = self->next_uuid++;
+    loose->ends[loose->count] = end_ns;
+    loose->uuids[loose->count++] = uuid;
+    vst__pf_put_track(self, uuid, loose->parent, VST_PF_OF_SPANS, loose->name,
+                      loose->name_len);
+    return uuid;
 }
 
 /* Returns the track of a group's lanes, which is made when the first lane has

@@ -126,17 +126,14 @@ static bool speedscope_find_frame(speedscope *self, vst_id id, uint32_t *index)
 {
     size_t at = vst__trace_definition_index(self->trace, id);
     bool known = at != VST_NO_DEFINITION;
-    uint32_t *number;
-    const vst_definition **frames;
+    uint32_t *number =
+        &self->frame_of[known ? at : self->trace->definition_count];
 
-    number = &self->frame_of[known ? at : self->trace->definition_count];
     if (*number == 0) {
-        frames = vst__grow(self->frames, &self->frame_capacity,
-                           self->frame_count + 1, sizeof *frames);
-        if (frames == NULL)
+        if (!VST_RESERVE(self->frames, self->frame_count + 1,
+                         self->frame_capacity))
             return false;
-        self->frames = frames;
-        frames[self->frame_count++] =
+        self->frames[self->frame_count++] =
             known ? &self->trace->definitions[at] : NULL;
         *number = (uint32_t)self->frame_count;
     }

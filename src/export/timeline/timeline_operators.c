@@ -41,20 +41,16 @@ static gradient *find_gradient(vst__timeline *timeline, uint64_t key)
 {
     struct vst__timeline_gradients *all = timeline->gradients;
     uint64_t *number = vst__map64_put(&all->of, key);
-    gradient *items;
 
     if (number == NULL)
         return NULL;
     if (*number != 0)
         return &all->items[*number - 1];
-    items =
-        vst__grow(all->items, &all->capacity, all->count + 1, sizeof *items);
-    if (items == NULL)
+    if (!VST_RESERVE(all->items, all->count + 1, all->capacity))
         return NULL;
-    all->items = items;
     *number = ++all->count;
-    items[*number - 1] = (gradient){.forward_tid = 0};
-    return &items[*number - 1];
+    all->items[*number - 1] = (gradient){.forward_tid = 0};
+    return &all->items[*number - 1];
 }
 
 vst_status vst__timeline_note_operator(vst__timeline *timeline,

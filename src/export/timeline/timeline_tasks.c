@@ -249,22 +249,21 @@ static shown *tasks_add(vst__timeline *timeline, const vst_task_event *event)
 {
     struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
     family *f = family_for(tasks, event);
-    shown *grown = vst__grow(tasks->shown, &tasks->capacity, tasks->count + 1,
-                             sizeof *grown);
     uint64_t *place;
+    shown *s;
 
-    if (grown == NULL || f == NULL)
+    if (f == NULL ||
+        !VST_RESERVE(tasks->shown, tasks->count + 1, tasks->capacity))
         return NULL;
-    tasks->shown = grown;
     place = vst__map64_put(&tasks->of, event->task);
     if (place == NULL)
         return NULL;
-    grown += tasks->count++;
+    s = &tasks->shown[tasks->count++];
     *place = tasks->count;
-    *grown = (shown){.tid = take_lane(timeline, f, event),
-                     .family = (size_t)(f - tasks->families)};
-    grown->is_shared = grown->tid == f->shared;
-    return grown;
+    *s = (shown){.tid = take_lane(timeline, f, event),
+                 .family = (size_t)(f - tasks->families)};
+    s->is_shared = s->tid == f->shared;
+    return s;
 }
 
 /* ---- events of tasks ----------------------------------------------------- */
