@@ -68,6 +68,11 @@ typedef enum vst_memory_kind {
 /* Returns "malloc", "PyObject_Calloc" …; "?" for any other number. */
 VST_API const char *vst_memory_kind_name(vst_memory_kind kind);
 
+static inline bool vst_memory_is_framework(uint32_t kind)
+{
+    return kind == VST_MEMORY_FRAMEWORK || kind == VST_MEMORY_FRAMEWORK_FREE;
+}
+
 /* ---- stacks: interned, known by number ----------------------------------- */
 
 typedef uint32_t vst_stack_id; /* 1, 2, 3 …; 0: no stack, or unknown */

@@ -320,10 +320,7 @@ static uint64_t role_of(memory_reader *self, const vst_memory_event *event)
     uint64_t own = frees ? VST_TOUCH_FREED : VST_TOUCH_ALLOCATED;
 
     if (self->framework)
-        return event->kind == VST_MEMORY_FRAMEWORK ||
-                       event->kind == VST_MEMORY_FRAMEWORK_FREE
-                   ? own
-                   : 0;
+        return vst_memory_is_framework(event->kind) ? own : 0;
     if (event->kind == VST_MEMORY_POSIX_MEMALIGN)
         return vst__map64_put(&self->tensors, address) != NULL ? own : 0;
     if (vst__map64_find(&self->tensors, address) == NULL)

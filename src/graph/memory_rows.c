@@ -103,12 +103,10 @@ typedef struct plain {
 static vst_status take_plain(void *ctx, const vst_memory_event *event)
 {
     plain *self = ctx;
-    bool framework = event->kind == VST_MEMORY_FRAMEWORK ||
-                     event->kind == VST_MEMORY_FRAMEWORK_FREE;
     uint64_t *place;
     vst_status status;
 
-    if (framework != self->framework)
+    if (vst_memory_is_framework(event->kind) != self->framework)
         return VST_OK;
     if (event->flags & VST_MEMORY_FREES) {
         place = vst__map64_find(&self->live, event->serial);

@@ -44,7 +44,7 @@ static vst_status history_free_address(vst__history *self,
         return status;
     vst__live_remove(&of->live, record->address, &lost);
     return vst__history_report_free(self, from, of, VST_MEMORY_LOST_FREE,
-                                    vst__history_is_framework(record->kind)
+                                    vst_memory_is_framework(record->kind)
                                         ? VST_MEMORY_FRAMEWORK_FREE
                                         : VST_MEMORY_FREE,
                                     &lost);

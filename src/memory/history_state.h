@@ -37,16 +37,11 @@ struct vst__history {
     bool in_window;
 };
 
-static inline bool vst__history_is_framework(uint32_t kind)
-{
-    return kind == VST_MEMORY_FRAMEWORK || kind == VST_MEMORY_FRAMEWORK_FREE;
-}
-
 static inline vst__history_group *vst__history_group_of(vst__history *self,
                                                         uint32_t kind)
 {
-    return &self->groups[vst__history_is_framework(kind) ? VST_GROUP_FRAMEWORK
-                                                         : VST_GROUP_SYSTEM];
+    return &self->groups[vst_memory_is_framework(kind) ? VST_GROUP_FRAMEWORK
+                                                       : VST_GROUP_SYSTEM];
 }
 
 static inline int64_t vst__history_time(vst__history *self,

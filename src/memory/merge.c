@@ -248,18 +248,13 @@ void vst__merge_wait(vst__merge *merge, vst_ticks time, vst__merge_order order)
     merge_sift_down(merge, 0);
 }
 
-static bool merge_is_framework(uint32_t kind)
-{
-    return kind == VST_MEMORY_FRAMEWORK || kind == VST_MEMORY_FRAMEWORK_FREE;
-}
-
 static bool merge_ends(const vst__memory_record *freed,
                        const vst__memory_record *allocated)
 {
     return freed->type == VST_RECORD_FREE &&
            freed->address == allocated->address &&
-           merge_is_framework(freed->kind) ==
-               merge_is_framework(allocated->kind);
+           vst_memory_is_framework(freed->kind) ==
+               vst_memory_is_framework(allocated->kind);
 }
 
 /* Looks for a thread's free of the address, in a copy of its cursor. */

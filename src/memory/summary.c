@@ -217,12 +217,6 @@ static uint64_t live_before(const vst_memory_event *e)
                                               : e->live_bytes - e->size;
 }
 
-static bool summary_is_framework(const vst_memory_event *e)
-{
-    return e->kind == VST_MEMORY_FRAMEWORK ||
-           e->kind == VST_MEMORY_FRAMEWORK_FREE;
-}
-
 static vst_status summary_on_event(void *ctx, const vst_memory_event *e)
 {
     pass *p = ctx;
@@ -230,7 +224,7 @@ static vst_status summary_on_event(void *ctx, const vst_memory_event *e)
     thread_state *thread;
     vst_status status;
 
-    if (summary_is_framework(e) != p->of_framework) {
+    if (vst_memory_is_framework(e->kind) != p->of_framework) {
         s->apart++;
         return VST_OK;
     }

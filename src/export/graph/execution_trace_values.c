@@ -16,10 +16,6 @@
 
 typedef enum part { VALUES, SHAPES, TYPES, STRIDES } part;
 
-/* Copies a literal without its NUL. */
-#define PUT(at, literal)                                                       \
-    (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
-
 enum { ROOM = 256 }; /* the longest value without text */
 
 /* ---- text ---------------------------------------------------------------- */
@@ -66,9 +62,10 @@ static char *put_double(char *at, double value)
     int count;
 
     if (isnan(value))
-        return PUT(at, "\"nan\"");
+        return VST_JSON_PUT(at, "\"nan\"");
     if (isinf(value))
-        return value > 0 ? PUT(at, "\"inf\"") : PUT(at, "\"-inf\"");
+        return value > 0 ? VST_JSON_PUT(at, "\"inf\"")
+                         : VST_JSON_PUT(at, "\"-inf\"");
     if (put_decimals(&at, value))
         return at;
     count = snprintf(at, VST_JSON_NUMBER_MAX, "%.15g", value);

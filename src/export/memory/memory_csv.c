@@ -16,14 +16,6 @@ typedef struct rows {
 
 enum { NUMBERS_MAX = 12 * VST_JSON_NUMBER_MAX + 64 };
 
-static char *csv_word(char *at, const char *text)
-{
-    size_t count = strlen(text);
-
-    memcpy(at, text, count);
-    return at + count;
-}
-
 static char *csv_put_numbers(char *at, const rows *r, const vst_memory_event *e)
 {
     bool frees = (e->flags & VST_MEMORY_FREES) != 0;
@@ -33,8 +25,8 @@ static char *csv_put_numbers(char *at, const rows *r, const vst_memory_event *e)
     at = vst__json_i64(at, e->time_ns);
     *at++ = ',';
     at = vst__json_u64(at, e->thread);
-    at = csv_word(at, frees ? ",free," : ",alloc,");
-    at = csv_word(at, vst_memory_kind_name(e->kind));
+    at = vst__json_word(at, frees ? ",free," : ",alloc,");
+    at = vst__json_word(at, vst_memory_kind_name(e->kind));
     *at++ = ',';
     at = vst__json_u64(at, e->address);
     *at++ = ',';

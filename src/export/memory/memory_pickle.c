@@ -255,12 +255,9 @@ static vst_status pickle_on_event(void *ctx, const vst_memory_event *e)
 {
     snapshot *s = ctx;
 
-    bool is_framework =
-        e->kind == VST_MEMORY_FRAMEWORK || e->kind == VST_MEMORY_FRAMEWORK_FREE;
-
     /* Skip events of unknown size, and blocks that lie inside others. */
     if ((e->flags & VST_MEMORY_UNKNOWN) != 0 ||
-        is_framework != s->summary->of_framework)
+        vst_memory_is_framework(e->kind) != s->summary->of_framework)
         return VST_OK;
     if (s->pickle.memo > UINT32_MAX / 2)
         return VST_E_NOMEM;

@@ -19,22 +19,14 @@ char *vst__json_u64_long(char *at, uint64_t value)
     return at + 8;
 }
 
-static char *json_text(char *at, const char *bytes)
-{
-    size_t count = strlen(bytes);
-
-    memcpy(at, bytes, count);
-    return at + count;
-}
-
 char *vst__json_double(char *at, double value)
 {
     char number[VST_JSON_NUMBER_MAX];
 
     if (isnan(value))
-        return json_text(at, "\"NaN\"");
+        return vst__json_word(at, "\"NaN\"");
     if (isinf(value))
-        return json_text(at, value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+        return vst__json_word(at, value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
     if (value > -9007199254740992.0 && value < 9007199254740992.0 &&
         value == (double)(int64_t)value)
         return vst__json_i64(at, (int64_t)value);
@@ -45,7 +37,7 @@ char *vst__json_double(char *at, double value)
     for (char *c = number; *c != '\0'; c++)
         if (strchr("0123456789+-e", *c) == NULL)
             *c = '.';
-    return json_text(at, number);
+    return vst__json_word(at, number);
 }
 
 void vst__json_put_u64(vst__output *output, uint64_t value)

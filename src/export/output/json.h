@@ -46,6 +46,18 @@ static inline void vst__json_store(char *at, uint64_t digits)
     memcpy(at, &digits, sizeof digits);
 }
 
+/* Copies a literal without its NUL. */
+#define VST_JSON_PUT(at, literal)                                              \
+    (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
+
+static inline char *vst__json_word(char *at, const char *text)
+{
+    size_t count = strlen(text);
+
+    memcpy(at, text, count);
+    return at + count;
+}
+
 /* Writes a number of nine digits or more. */
 char *vst__json_u64_long(char *at, uint64_t value);
 

@@ -16,19 +16,7 @@ enum {
     SHORT_TEXT_MAX = 4096 /* bytes of a text that is escaped in place */
 };
 
-/* Copies a literal without its NUL. */
-#define PUT(at, literal)                                                       \
-    (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
-
 /* ---- the beginning of an event ------------------------------------------- */
-
-static char *event_put_text(char *at, const char *text)
-{
-    size_t count = strlen(text);
-
-    memcpy(at, text, count);
-    return at + count;
-}
 
 static char *event_put_escaped(char *at, const char *bytes, size_t count)
 {
@@ -54,15 +42,15 @@ static char *make_head(vst__chrome *self, const vst__label *label,
         vst__drawing_fail(&self->drawing, VST_E_NOMEM);
         return NULL;
     }
-    at = PUT(at, ",\n{\"ph\": \"X\", \"cat\": \"");
-    at = event_put_text(at, vst__category_name(category));
+    at = VST_JSON_PUT(at, ",\n{\"ph\": \"X\", \"cat\": \"");
+    at = vst__json_word(at, vst__category_name(category));
     if (category == VST_CATEGORY_MEMORY)
-        at = PUT(at, "\", \"s\": \"t");
-    at = PUT(at, "\", \"name\": \"");
+        at = VST_JSON_PUT(at, "\", \"s\": \"t");
+    at = VST_JSON_PUT(at, "\", \"name\": \"");
     at = event_put_escaped(at, label->text, label->count);
-    at = PUT(at, "\", \"pid\": ");
+    at = VST_JSON_PUT(at, "\", \"pid\": ");
     at = vst__json_i64(at, pid);
-    at = PUT(at, ", \"tid\": ");
+    at = VST_JSON_PUT(at, ", \"tid\": ");
     *count = (size_t)(at - text);
     less = realloc(text, *count); /* give back the unused room */
     if (less == NULL) {
@@ -76,7 +64,7 @@ static void set_tid(vst__chrome *self, int64_t tid)
 {
     char *at = vst__json_i64(self->tid_text, tid);
 
-    self->tid_count = (size_t)(PUT(at, ", \"ts\": ") - self->tid_text);
+    self->tid_count = (size_t)(VST_JSON_PUT(at, ", \"ts\": ") - self->tid_text);
     self->tid = tid;
     self->has_tid = true;
     self->time_from = 0;
@@ -196,7 +184,7 @@ static inline char *put_arg(vst__chrome *self, char *at, const vst__arg *arg)
 
     *at++ = '"';
     memcpy(at, arg->key->text, sizeof arg->key->text);
-    at = PUT(at + arg->key->count, "\": ");
+    at = VST_JSON_PUT(at + arg->key->count, "\": ");
     switch (arg->type) {
     case VST_ARG_I64:
         if (arg->i64 < 0) {
@@ -226,7 +214,7 @@ static inline char *put_arg(vst__chrome *self, char *at, const vst__arg *arg)
     case VST_ARG_NONE:
         break;
     }
-    return PUT(at, "null");
+    return VST_JSON_PUT(at, "null");
 }
 
 /* Commits up to `at`, then writes arguments that the program gave. */
@@ -251,14 +239,14 @@ static char *put_args(vst__chrome *self, char *at, const vst__arg_list *args,
 
     for (; arg != end; arg++) {
         if (more)
-            at = PUT(at, ", ");
+            at = VST_JSON_PUT(at, ", ");
         at = put_arg(self, at, arg);
         more = true;
     }
     if (args->json_len == 0)
         return at;
     if (more)
-        at = PUT(at, ", ");
+        at = VST_JSON_PUT(at, ", ");
     return put_json(self->drawing.output, at, args->json, args->json_len);
 }
 
@@ -268,11 +256,12 @@ static inline char *event_put_call(char *at, const vst__drawn_span *span)
     char number[VST_JSON_NUMBER_MAX] = "";
     size_t count = (size_t)(vst__json_u64(number, span->number) - number);
 
-    at = PUT(at, "\"Python parent id\": ");
-    at = span->caller != 0 ? vst__json_u64(at, span->caller) : PUT(at, "null");
-    at = PUT(at, ", \"Python id\": ");
+    at = VST_JSON_PUT(at, "\"Python parent id\": ");
+    at = span->caller != 0 ? vst__json_u64(at, span->caller)
+                           : VST_JSON_PUT(at, "null");
+    at = VST_JSON_PUT(at, ", \"Python id\": ");
     memcpy(at, number, sizeof number);
-    at = PUT(at + count, ", \"Ev Idx\": ");
+    at = VST_JSON_PUT(at + count, ", \"Ev Idx\": ");
     memcpy(at, number, sizeof number);
     return at + count;
 }
@@ -284,7 +273,7 @@ static inline void finish_span(vst__chrome *self, char *at,
     bool is_call = span->label->is_call && span->lane == NULL;
 
     if (is_call || span->args != NULL) {
-        at = PUT(at, ", \"args\": {");
+        at = VST_JSON_PUT(at, ", \"args\": {");
         if (is_call)
             at = event_put_call(at, span);
         if (span->args != NULL)
@@ -339,10 +328,10 @@ static void draw_pair(vst__chrome *self, const vst__drawn_span *span)
     vst__output *output = self->drawing.output;
     char *at = begin_event(self, span->label, 'b', span->tid, span->start_ns);
 
-    at = PUT(at, ", \"id\": ");
+    at = VST_JSON_PUT(at, ", \"id\": ");
     finish_span(self, vst__json_u64(at, span->number), span);
     at = begin_event(self, span->label, 'e', span->tid, span->end_ns);
-    at = PUT(at, ", \"id\": ");
+    at = VST_JSON_PUT(at, ", \"id\": ");
     at = vst__json_u64(at, span->number);
     *at++ = '}';
     vst__output_commit(output, at);
@@ -361,7 +350,7 @@ void vst__chrome_span(vst__drawing *drawing, const vst__drawn_span *span)
     at = span->lane == NULL
              ? begin_event(self, span->label, 'X', span->tid, span->start_ns)
              : event_begin_loose(self, span);
-    at = PUT(at, ", \"dur\": ");
+    at = VST_JSON_PUT(at, ", \"dur\": ");
     at = vst__json_us(at, span->end_ns - span->start_ns);
     finish_span(self, at, span);
     for (int i = 0; flow != NULL && i < 2; i++)
@@ -379,10 +368,10 @@ void vst__chrome_instant(vst__drawing *drawing,
         begin_event(self, instant->label, 'i', instant->tid, instant->time_ns);
 
     if (instant->label->category != VST_CATEGORY_MEMORY)
-        at = PUT(at, ", \"s\": \"t\"");
-    at = PUT(at, ", \"args\": {");
+        at = VST_JSON_PUT(at, ", \"s\": \"t\"");
+    at = VST_JSON_PUT(at, ", \"args\": {");
     at = put_args(self, at, instant->args, false);
-    at = PUT(at, "}}");
+    at = VST_JSON_PUT(at, "}}");
     vst__output_commit(drawing->output, at);
 }
 
@@ -392,8 +381,8 @@ void vst__chrome_counter(vst__drawing *drawing, vst__label *label, uint32_t tid,
     vst__chrome *self = vst__chrome_of(drawing);
     char *at = begin_event(self, label, 'C', tid, time_ns);
 
-    at = PUT(at, ", \"args\": {");
+    at = VST_JSON_PUT(at, ", \"args\": {");
     at = put_arg(self, at, value);
-    at = PUT(at, "}}");
+    at = VST_JSON_PUT(at, "}}");
     vst__output_commit(drawing->output, at);
 }

@@ -247,17 +247,11 @@ static void memory_estimate(memory *self, curve *live, vst_memory_event *event)
     event->live_bytes = live->estimate;
 }
 
-static bool memory_is_framework(const vst_memory_event *event)
-{
-    return event->kind == VST_MEMORY_FRAMEWORK ||
-           event->kind == VST_MEMORY_FRAMEWORK_FREE;
-}
-
 static vst_status add_event(void *ctx, const vst_memory_event *event)
 {
     memory *self = ctx;
     vst_memory_event told = *event;
-    bool framework = memory_is_framework(event);
+    bool framework = vst_memory_is_framework(event->kind);
     curve *live = framework ? &self->framework : &self->live;
 
     if (event->size == 0 || event->flags & VST_MEMORY_UNKNOWN)
@@ -275,7 +269,7 @@ static vst_status stop_at_framework(void *ctx, const vst_memory_event *event)
 {
     bool *found = ctx;
 
-    *found = memory_is_framework(event);
+    *found = vst_memory_is_framework(event->kind);
     return *found ? VST_E_CANCELLED : VST_OK;
 }
 
