@@ -161,18 +161,20 @@ static inline int vpy_frame_instruction(PyFrameObject *frame)
 
 /* ---- who has the GIL ----------------------------------------------------- */
 
+#if PY_VERSION_HEX < 0x030D0000
+#define PyThreadState_GetUnchecked _PyThreadState_UncheckedGet
+#endif
+
 /* Returns the state of the calling thread if it has the GIL, else NULL. Up to
  * 3.11 also returns NULL for a thread that runs in a sub-interpreter. */
 static inline PyThreadState *vpy_thread_with_gil(void)
 {
-#if PY_VERSION_HEX >= 0x030D0000
+#if PY_VERSION_HEX >= 0x030C0000
     return PyThreadState_GetUnchecked(); /* since 3.12 a variable of the thread
                                           */
-#elif PY_VERSION_HEX >= 0x030C0000
-    return _PyThreadState_UncheckedGet();
 #else
     PyThreadState *holder =
-        _PyThreadState_UncheckedGet(); /* the state of any thread */
+        PyThreadState_GetUnchecked(); /* the state of any thread */
 
     return holder != NULL && holder == PyGILState_GetThisThreadState() ? holder
                                                                        : NULL;
@@ -255,10 +257,8 @@ static inline bool vpy_weakref_is_dead(PyObject *weakref)
  * is read from a structure of the interpreter, without a call. */
 static inline PyThreadState *vpy_thread_state(void)
 {
-#if PY_VERSION_HEX >= 0x030D0000
+#if PY_VERSION_HEX >= 0x030C0000
     return PyThreadState_GetUnchecked();
-#elif PY_VERSION_HEX >= 0x030C0000
-    return _PyThreadState_UncheckedGet();
 #else
     return _PyRuntimeState_GetThreadState(&_PyRuntime);
 #endif
@@ -269,11 +269,8 @@ static inline PyThreadState *vpy_thread_state(void)
  * there are sub-interpreters. */
 static inline bool vpy_holds_gil(void)
 {
-#if PY_VERSION_HEX >= 0x030D0000
     PyThreadState *current = PyThreadState_GetUnchecked();
-#else
-    PyThreadState *current = _PyThreadState_UncheckedGet();
-#endif
+
     return current != NULL && current == PyGILState_GetThisThreadState();
 }
 

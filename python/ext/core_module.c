@@ -204,28 +204,39 @@ static int add_constants(PyObject *module)
     return failed ? -1 : 0;
 }
 
+/* The module's functions, in addition to `functions`. */
+static PyMethodDef *const tables[] = {
+    vpy_points_functions,        vpy_nodes_functions,
+    vpy_fast_contexts_functions, vpy_framework_spans_functions,
+    vpy_tensors_functions,       vpy_modules_functions,
+    vpy_noted_functions,         vpy_program_functions,
+    vpy_snapshot_functions,      vpy_watch_functions,
+    vpy_copies_functions,        vpy_own_code_functions,
+    vpy_memory_names_functions};
+
+static int add_functions(PyObject *module)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (PyModule_AddFunctions(module, tables[i]) < 0)
+            return -1;
+    return 0;
+}
+
 static int module_exec(PyObject *module)
 {
     if (check_interpreter() < 0 || vpy_errors_init(module) < 0 ||
-        vpy_own_code_init(module) < 0 || vpy_code_ids_init() < 0 ||
-        vpy_callable_ids_init() < 0 ||
+        vpy_code_ids_init() < 0 || vpy_callable_ids_init() < 0 ||
         vpy_inside_init(module, vpy_calls_hooks.code_extra_index) < 0 ||
-        vpy_forks_init(module) < 0 || vpy_program_init(module) < 0 ||
-        vpy_exits_init(module) < 0 || vpy_gc_init() < 0 ||
-        vpy_tasks_init() < 0 || vpy_engines_init(module) < 0 ||
-        vpy_trace_type_init(module) < 0 || vpy_session_type_init(module) < 0 ||
-        vpy_pack_init(module) < 0 || vpy_histograms_init(module) < 0 ||
-        vpy_rows_init(module) < 0 || vpy_tables_init(module) < 0 ||
-        vpy_view_init(module) < 0 || vpy_growing_init(module) < 0 ||
-        vpy_lanes_init(module) < 0 || vpy_annotation_init(module) < 0 ||
-        vpy_points_init(module) < 0 || vpy_modules_init(module) < 0 ||
-        vpy_tensors_init(module) < 0 || vpy_noted_init(module) < 0 ||
-        vpy_fast_contexts_init(module) < 0 ||
-        vpy_framework_spans_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
-        vpy_copies_init(module) < 0 || vpy_watch_init(module) < 0 ||
-        vpy_traceback_init(module) < 0 || vpy_memory_init(module) < 0 ||
-        vpy_nodes_init(module) < 0 || vpy_collectors_init(module, &api) < 0 ||
-        add_constants(module) < 0)
+        vpy_forks_init(module) < 0 || vpy_exits_init(module) < 0 ||
+        vpy_gc_init() < 0 || vpy_tasks_init() < 0 ||
+        vpy_engines_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
+        vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
+        vpy_histograms_init(module) < 0 || vpy_rows_init(module) < 0 ||
+        vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
+        vpy_growing_init(module) < 0 || vpy_lanes_init(module) < 0 ||
+        vpy_annotation_init(module) < 0 || vpy_traceback_init(module) < 0 ||
+        vpy_memory_init(module) < 0 || vpy_collectors_init(module, &api) < 0 ||
+        add_functions(module) < 0 || add_constants(module) < 0)
         return -1;
     vst_tracer_register_with_context(vpy_tracer_make);
     vpy_storage_guard_init();

@@ -45,7 +45,7 @@ void vpy_far_ends_record(uint32_t recording);
 
 /* ---- points.c ------------------------------------------------------------ */
 
-int vpy_points_init(PyObject *module);
+extern PyMethodDef vpy_points_functions[];
 
 /* ---- self_bound.c -------------------------------------------------------- */
 
@@ -91,11 +91,11 @@ typedef struct vpy_node {
 
 void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values);
 void vpy_node_record(vpy_node *node);
-int vpy_nodes_init(PyObject *module);
+extern PyMethodDef vpy_nodes_functions[];
 
 /* ---- fast_contexts.c: torch's _RecordFunctionFast ------------------------ */
 
-int vpy_fast_contexts_init(PyObject *module);
+extern PyMethodDef vpy_fast_contexts_functions[];
 void vpy_fast_contexts_unwatch(void);
 
 /* ---- framework_spans.c: torch's own record_function ---------------------- */
@@ -106,7 +106,7 @@ bool vpy_framework_listens(void);
 PyObject *vpy_framework_enter(PyObject *name, PyObject *args);
 PyObject *vpy_framework_exit(PyObject *span, PyObject *const *args,
                              Py_ssize_t count);
-int vpy_framework_spans_init(PyObject *module);
+extern PyMethodDef vpy_framework_spans_functions[];
 
 #pragma GCC visibility pop
 #endif

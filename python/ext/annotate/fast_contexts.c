@@ -93,7 +93,7 @@ static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_fast_contexts_functions[] = {
     {"watch_fast_contexts", watch_fast_contexts, METH_VARARGS,
      PyDoc_STR("watch_fast_contexts(type, attend, without, "
                "is_watched)\n--\n\nIntercept the "
@@ -101,8 +101,3 @@ static PyMethodDef functions[] = {
                "given by address. None: stop that.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_fast_contexts_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -60,7 +60,7 @@ static PyObject *set_framework_span(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_framework_spans_functions[] = {
     {"set_framework_span", set_framework_span, METH_VARARGS,
      PyDoc_STR("set_framework_span(type, has_callbacks, has_modes)\n--\n\nLet "
                "record_function enter the framework's own spans while these "
@@ -68,8 +68,3 @@ static PyMethodDef functions[] = {
                "them. None: stop that.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_framework_spans_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -277,15 +277,10 @@ static PyObject *set_graph(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_nodes_functions[] = {
     {"set_graph", set_graph, METH_VARARGS,
      PyDoc_STR(
          "set_graph(observer, thread_function=0)\n--\n\nSet the observer in "
          "whose execution trace annotations are nodes; 0: none.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_nodes_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

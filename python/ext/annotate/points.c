@@ -57,7 +57,7 @@ static PyObject *set_call_stacks(PyObject *module, PyObject *on)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_points_functions[] = {
     {"set_annotation_stacks", set_call_stacks, METH_O,
      PyDoc_STR(
          "set_annotation_stacks(on)\n--\n\nSet whether every annotation "
@@ -70,8 +70,3 @@ static PyMethodDef functions[] = {
      PyDoc_STR("recording()\n--\n\nWhether something is being recorded.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_points_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

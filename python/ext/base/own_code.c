@@ -181,14 +181,9 @@ static PyObject *leave_out(PyObject *module, PyObject *code)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_own_code_functions[] = {
     {"leave_out", leave_out, METH_O,
      PyDoc_STR("leave_out(code)\n--\n\nDo not record calls of this code: it "
                "only runs the program.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_own_code_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(hidden)
 
-int vpy_own_code_init(PyObject *module);
+extern PyMethodDef vpy_own_code_functions[];
 /* Reads sys.path and finds the package's folder. Call when a recording starts.
  * Returns false if memory ran out. */
 bool vpy_own_code_begin(void);

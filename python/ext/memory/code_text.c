@@ -183,7 +183,7 @@ static PyObject *plain_text(PyObject *module, PyObject *str)
     return bytes;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_memory_names_functions[] = {
     {"_code_lines", code_lines, METH_O,
      PyDoc_STR("_code_lines(code)\n--\n\nThe line of each instruction, as the "
                "memory tracer finds it.")},
@@ -192,8 +192,3 @@ static PyMethodDef functions[] = {
                "tracer reads them.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_memory_names_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

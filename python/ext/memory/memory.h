@@ -68,7 +68,7 @@ typedef struct vpy_plain_text {
 bool vpy_plain_text_get(PyObject *str, vpy_plain_text *text);
 void vpy_plain_text_drop(vpy_plain_text *text);
 /* Adds functions for tests: the line of each instruction, and a str's bytes. */
-int vpy_memory_names_init(PyObject *module);
+extern PyMethodDef vpy_memory_names_functions[];
 
 #pragma GCC visibility pop
 #endif

@@ -146,7 +146,7 @@ static PyMethodDef functions[] = {
 
 int vpy_memory_init(PyObject *module)
 {
-    if (vpy_at_exit(&end_method) < 0 || vpy_memory_names_init(module) < 0 ||
+    if (vpy_at_exit(&end_method) < 0 ||
         PyModule_AddFunctions(module, functions) < 0)
         return -1;
     vst_memory_tracer_register_with_context(memory_tracer_make);

@@ -338,7 +338,7 @@ static PyObject *set_framework_code(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_modules_functions[] = {
     {"set_framework_code", set_framework_code, METH_VARARGS,
      PyDoc_STR("set_framework_code(call, enter, exit, step=None, "
                "overload=None, packet=None)\n--\n\nThe "
@@ -351,8 +351,3 @@ static PyMethodDef functions[] = {
                "are recorded then. None: wait no longer.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_modules_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

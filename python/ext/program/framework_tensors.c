@@ -240,7 +240,7 @@ static PyObject *set_framework_tensors(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_tensors_functions[] = {
     {"set_framework_tensors", set_framework_tensors, METH_VARARGS,
      PyDoc_STR(
          "set_framework_tensors(type, hush, note)\n--\n\nSet the class of a "
@@ -252,8 +252,3 @@ static PyMethodDef functions[] = {
                "tensors the optimizer holds, if they have changed.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_tensors_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -197,7 +197,7 @@ static PyObject *note_tensors(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_noted_functions[] = {
     {"note_tensors", note_tensors, METH_VARARGS,
      PyDoc_STR("note_tensors(type, describe, list)\n--\n\nNote the tensors of "
                "modules and optimizers in a list. type is the class of a "
@@ -205,8 +205,3 @@ static PyMethodDef functions[] = {
                "function. None: note nothing.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_noted_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -109,7 +109,7 @@ const char *vpy_object_waits_trouble(void);
 
 /* ---- framework_modules.c ------------------------------------------------- */
 
-int vpy_modules_init(PyObject *module);
+extern PyMethodDef vpy_modules_functions[];
 void vpy_modules_end(void); /* forgets the recording's modules */
 /* Returns whether the code is a framework's function that is shown as something
  * else: a call of a module, or the begin or end of an annotation. */
@@ -138,7 +138,7 @@ void vpy_module_imported(const vpy_iframe *frame);
 
 /* ---- framework_tensors.c ------------------------------------------------- */
 
-int vpy_tensors_init(PyObject *module);
+extern PyMethodDef vpy_tensors_functions[];
 /* Records which tensors a module holds. Raises nothing. */
 void vpy_tensors_of_module(PyObject *self);
 /* Returns an attribute from the instance's own dict (borrowed), or NULL. */
@@ -150,7 +150,7 @@ void vpy_tensors_unhush(int before);
 
 /* ---- noted_tensors.c ----------------------------------------------------- */
 
-int vpy_noted_init(PyObject *module);
+extern PyMethodDef vpy_noted_functions[];
 /* Call vpy_note_module when a module, whose definition is id, is called for the
  * first time, and vpy_note_step when an optimizer makes a step. Both raise
  * nothing. */
@@ -159,8 +159,8 @@ void vpy_note_step(PyObject *self);
 
 /* ---- the process --------------------------------------------------------- */
 
-int vpy_program_init(PyObject *module); /* run_program.c */
-int vpy_exits_init(PyObject *module);   /* exits.c: os._exit */
+extern PyMethodDef vpy_program_functions[]; /* run_program.c */
+int vpy_exits_init(PyObject *module);       /* exits.c: os._exit */
 /* Blocks signals, so that no handler of the program runs, except signals of
  * faults, which our handler needs for files that were truncated. */
 void vpy_signals_block(sigset_t *before);

@@ -64,14 +64,9 @@ static PyObject *run_program(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_program_functions[] = {
     {"run_program", run_program, METH_VARARGS,
      PyDoc_STR("run_program(code, namespace)\nrun_program(function, arguments)"
                "\n--\n\nRun a program with no frame below it.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_program_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -167,7 +167,7 @@ size_t vpy_frames_pauses(void)
     return state->pauses;
 }
 
-static void frame_take_out(void)
+void vpy_frames_unhook(void)
 {
     if (in_place() == vpy_evaluate)
         frame_place(state->next_evaluate);
@@ -201,11 +201,6 @@ void vpy_frames_hook(void)
 {
     if (!is_reached())
         put_in_place();
-}
-
-void vpy_frames_unhook(void)
-{
-    frame_take_out();
 }
 
 bool vpy_frames_rest(bool rests)
@@ -242,7 +237,7 @@ bool vpy_frames_start(vpy_tracer *tracer)
     vpy_frames_hook();
     if (!vpy_open_calls_note_all(NULL, false)) {
         vpy_open_calls_forget(NULL);
-        frame_take_out();
+        vpy_frames_unhook();
         return false;
     }
     vpy_getitems_hide();
@@ -256,7 +251,7 @@ void vpy_frames_stop(vpy_tracer *tracer)
     state->era = 0;
     state->paused.era = 0;
     state->is_resting = false;
-    frame_take_out();
+    vpy_frames_unhook();
     if (!vpy_thunks_are_passed_on())
         vpy_getitems_show();
     vpy_open_calls_forget(NULL);

@@ -21,7 +21,7 @@ const char *vpy_copier(void)
 
     if (state->copier[0] != 0)
         return state->copier;
-    if (dladdr((const void *)(uintptr_t)&vpy_copies_init, &info) == 0 ||
+    if (dladdr((const void *)(uintptr_t)&vpy_copier, &info) == 0 ||
         info.dli_fname == NULL)
         return NULL;
     slash = strrchr(info.dli_fname, '/');
@@ -163,7 +163,7 @@ static PyObject *resume_copy(PyObject *module, PyObject *path)
     return copies_act(path, resume);
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_copies_functions[] = {
     {"local_files", local_files, METH_NOARGS,
      PyDoc_STR("local_files()\n--\n\nReturn the paths of this user's local "
                "files of recordings that are copied to slow disks. A path may "
@@ -180,8 +180,3 @@ static PyMethodDef functions[] = {
                "copy of a local file.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_copies_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -283,7 +283,7 @@ static PyObject *unwatch_descriptor(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_watch_functions[] = {
     {"watch_descriptor", watch_descriptor, METH_VARARGS,
      PyDoc_STR("watch_descriptor(fd, function, /)\n--\n\nHave a thread call "
                "function() whenever fd can be read. function() returns the "
@@ -295,8 +295,3 @@ static PyMethodDef functions[] = {
                "Do not call this from the watch's function.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_watch_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -77,7 +77,7 @@ PyObject *vpy_session_name_process(PyObject *session, PyObject *unused);
 
 /* ---- copies.c: recordings that are copied to slow disks ------------------ */
 
-int vpy_copies_init(PyObject *module);
+extern PyMethodDef vpy_copies_functions[];
 /* Returns the path of the program vestige-copier, which never changes. */
 const char *vpy_copier(void);
 /* Methods of Session. */
@@ -118,7 +118,7 @@ void vpy_forks_forget(const PyObject *session); /* call before freeing it */
 
 /* ---- descriptor_watch.c: requests to a running process ------------------- */
 
-int vpy_watch_init(PyObject *module);
+extern PyMethodDef vpy_watch_functions[];
 void vpy_watch_before_fork(void);
 void vpy_watch_after_fork_in_parent(void);
 void vpy_watch_after_fork(void);
@@ -130,7 +130,7 @@ void vpy_storage_guard_after_fork(void);
 
 /* ---- snapshot.c: snapshots that the program asks for --------------------- */
 
-int vpy_snapshot_init(PyObject *module);
+extern PyMethodDef vpy_snapshot_functions[];
 /* Waits until the snapshots of this session are written. */
 void vpy_snapshots_wait(const PyObject *session);
 void vpy_snapshots_after_fork(void);

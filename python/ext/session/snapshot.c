@@ -174,15 +174,10 @@ void vpy_snapshots_after_fork(void)
     state->copies = NULL;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef vpy_snapshot_functions[] = {
     {"snapshot", (PyCFunction)(void (*)(void))snapshot,
      METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("snapshot(path, *, overwrite=False, window_ns=0, wait=True)\n"
                "--\n\nWrite a copy of the recording so far.")},
     {NULL, NULL, 0, NULL},
 };
-
-int vpy_snapshot_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
