@@ -233,14 +233,7 @@ class DeviceEvent(FunctionEvent):
     """An activity of a device, or a call of its runtime, with the fields of any event."""
 
     __slots__ = ()
-
-    def __getattr__(self, field: str) -> Any:
-        make = FIELDS.get(field)
-        if make is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {field!r}")
-        value = make(self._store, self._row)
-        self.__dict__[field] = value
-        return value
+    _fields = FIELDS
 
     def __reduce_ex__(self, protocol: object) -> Any:
         kept = {name: value for name, value in self.__dict__.items() if name not in ("cpu_parent", "cpu_children")}

@@ -207,6 +207,7 @@ class FunctionEvent(FormattedTimes):
     """
 
     __slots__ = ("__dict__", "_row", "_store")
+    _fields = FIELDS
 
     def __init__(self, id: int, name: str, thread: int, start_us: float, end_us: float, **fields: Any) -> None:
         unknown = [field for field in fields if field not in FIELDS]
@@ -239,7 +240,7 @@ class FunctionEvent(FormattedTimes):
 
     def __getattr__(self, field: str) -> Any:
         """Makes a field when it is first read."""
-        make = FIELDS.get(field)
+        make = self._fields.get(field)
         if make is None or self._store is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {field!r}")
         value = make(self._store, self._row)
