@@ -6,9 +6,12 @@ import os
 import stat
 from contextlib import contextmanager
 
+from .failure import Failure, explain
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 
 @contextmanager
@@ -28,6 +31,16 @@ def replacing(path: str) -> Iterator[str]:
         if os.path.lexists(temporary):
             os.unlink(temporary)
         raise
+
+
+@contextmanager
+def writing(path: str, mode: str = "w", **how: Any) -> Iterator[Any]:
+    """Yields a file, which appears at `path` once it is completely written. Raises Failure if the system refuses."""
+    try:
+        with replacing(path) as temporary, open(temporary, mode, **how) as file:
+            yield file
+    except OSError as error:
+        raise Failure(explain(path, error)) from None
 
 
 def is_device(path: str) -> bool:

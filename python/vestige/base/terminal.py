@@ -16,7 +16,7 @@ from .printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TextIO
+    from typing import Any, Self, TextIO
 
 WIDTH = 80
 WIDTH_MIN, WIDTH_MAX = 60, 120
@@ -221,7 +221,7 @@ def pad(text: str, width: int) -> str:
 
 class Progress:
     """Shows a line on the terminal for jobs that take longer than a second, or rich's bar if it is installed. Shows
-    nothing elsewhere.
+    nothing elsewhere. As a context manager, clears the line at its end.
     """
 
     def __init__(self, what: str, before: float = 0, part: float = 1, *, rich: bool = True) -> None:
@@ -237,6 +237,12 @@ class Progress:
         self._rich = rich
         self._bar: Any = None
         self._task: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def __call__(self, share: float) -> None:
         if not self._terminal or time.monotonic() - self._begun < 1:

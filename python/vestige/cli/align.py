@@ -49,11 +49,8 @@ def _find_ends(sources: Sequence[Source], traces: Sequence[Trace], name: str) ->
     """Returns the ends of the spans of each trace, in order."""
     ends = []
     for index, (source, trace) in enumerate(zip(sources, traces)):
-        progress = Progress(f"looking for {name} in {source.path}", index / len(traces), 1 / len(traces))
-        try:
+        with Progress(f"looking for {name} in {source.path}", index / len(traces), 1 / len(traces)) as progress:
             ends.append(array("q", (end for _, end in trace.spans(name, limit=LIMIT, progress=progress))))
-        finally:
-            progress.clear()
     return ends
 
 

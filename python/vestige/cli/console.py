@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 from vestige.base.failure import Failure
 from vestige.base.terminal import WIDTH
@@ -145,6 +146,37 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     near = get_close_matches(word, list(known), n=1, cutoff=0.7) if word.startswith("--") or word.isalnum() else []
     return f", did you mean {near[0]}?" if near else ""
+
+
+def check_least(option: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        raise Failure(f"{option} must be at least {least}, not {value}", code=2)
+
+
+def exists(path: str) -> Failure:
+    return Failure(f"{path}: already exists; --force overwrites it", code=2)
+
+
+def check_absent(path: str | None, *, force: bool) -> None:
+    """Raises Failure if the file to write exists and must not be overwritten."""
+    if path is not None and os.path.lexists(path) and not force:
+        raise exists(path)
+
+
+def run_part(home: str, parts: Sequence[str], usage: str, argv: list[str]) -> int:
+    """Runs a command of two words. Its second word is a module of the package `home`."""
+    command, name = home.rpartition(".")[2], argv[0] if argv else ""
+    if name in parts:
+        code: int = __import__(f"{home}.{name}", fromlist=["main"]).main(argv[1:])
+        return code
+    if name in ("-h", "--help"):
+        print(usage, end="")
+        return 0
+    if not argv:
+        print(usage, end="", file=sys.stderr)
+        return 2
+    known = " and ".join(f"'{command} {part}'" for part in parts)
+    raise Failure(f"no command '{command} {name}'; there {'are' if len(parts) > 1 else 'is'} {known}", code=2)
 
 
 def add_files(parser: Parser, nargs: str = "+") -> None:

@@ -26,7 +26,7 @@ from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.table_files import is_folder
 
 from . import ranges
-from .console import Parser, add_files
+from .console import Parser, add_files, check_absent, exists
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ def _check_output(output: str, format: str | None, *, force: bool) -> None:
         raise Failure(f"{output}: a memory timeline ends in .html, .json, .json.gz or .raw.json.gz", code=2)
     if tables_format(output, format) and is_folder(output):
         check_folder(output, f".{format}", force=force)
-    elif os.path.lexists(output) and not force:
-        raise Failure(f"{output}: already exists; --force overwrites it", code=2)
+    else:
+        check_absent(output, force=force)
 
 
 def check_folder(folder: str, suffix: str, *, force: bool) -> None:
@@ -127,7 +127,7 @@ def check_folder(folder: str, suffix: str, *, force: bool) -> None:
         raise Failure(f"{folder}: not a folder", code=2)
     there = [name + suffix for name in table_names if os.path.lexists(os.path.join(folder, name + suffix))]
     if there and not force:
-        raise Failure(f"{os.path.join(folder, there[0])}: already exists; --force overwrites it", code=2)
+        raise exists(os.path.join(folder, there[0]))
 
 
 def _report_written(output: str, format: Format) -> None:
@@ -166,22 +166,20 @@ def _write(inputs: Inputs, output: str, options: Namespace) -> Format:
         format = EXECUTION_TRACE.name if any(trace.count_nodes() for trace in traces) else None
     if format == EXECUTION_TRACE.name:
         _check_nodes(inputs, traces)
-    progress = Progress(f"writing {output}")
     try:
-        cut = export_traces(
-            traces,
-            output,
-            all_windows=True,
-            progress=progress,
-            memory_events=not options.no_memory_events,
-            format=format,
-        )
+        with Progress(f"writing {output}") as progress:
+            cut = export_traces(
+                traces,
+                output,
+                all_windows=True,
+                progress=progress,
+                memory_events=not options.no_memory_events,
+                format=format,
+            )
     except OSError as error:
         raise Failure(explain(output, error)) from None
     except TraceError as error:
         raise Failure(explain(inputs.sources[0].path if len(traces) == 1 else output, error)) from None
-    finally:
-        progress.clear()
     if cut:
         inputs.tell(f"{output}: calls deeper than {cut - 1:,} are summed up as [deeper calls]", failed=False)
     return FORMATS[format] if format is not None else named_by(output) or CHROME
@@ -208,14 +206,12 @@ def _write_tables(inputs: Inputs, traces: list[Trace], output: str, format: str,
         start, end = min(each["start_ns"] for each in facts), max(each["end_ns"] for each in facts)
         between = ranges.read(options, start, end)
     traces.clear()  # closes the files of the traces too
-    progress = Progress(f"writing {output}")
     try:
-        shown = Traces(inputs.sources, offsets=offsets, from_ns=between[0], to_ns=between[1])
-        write_tables(shown, output, format=format, progress=progress)
+        with Progress(f"writing {output}") as progress:
+            shown = Traces(inputs.sources, offsets=offsets, from_ns=between[0], to_ns=between[1])
+            write_tables(shown, output, format=format, progress=progress)
     except (OSError, TraceError) as error:
         raise Failure(explain(output, error)) from None
-    finally:
-        progress.clear()
 
 
 def _open_all(inputs: Inputs) -> list[Trace]:

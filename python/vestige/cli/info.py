@@ -8,14 +8,13 @@ import time
 
 from vestige import _core
 from vestige._core import TraceError
-from vestige.base.failure import Failure
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, plural
 from vestige.reading.devices import clock, label
 from vestige.reading.inputs import STORAGE, find_traces
 from vestige.recording.devices import UNPROVEN, cuda_trouble
 
-from .console import Parser, add_files
+from .console import Parser, add_files, check_least
 from .report.notes import beyond_scope, short_calls
 
 TYPE_CHECKING = False
@@ -58,8 +57,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     options = parser.parse_args(argv)
-    if options.n < 1:
-        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    check_least("-n", options.n, 1)
 
     if not options.files:
         _show_python(options.json)

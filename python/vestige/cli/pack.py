@@ -12,7 +12,7 @@ from vestige.base.quantities import size
 from vestige.base.terminal import Progress
 from vestige.reading.inputs import Source, find_traces, is_open_in
 
-from .console import Parser, add_files
+from .console import Parser, add_files, check_absent, exists
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,26 +73,22 @@ def _convert(source: Source, options: argparse.Namespace) -> str:
             f"{path}: process {facts['pid']} is still recording into this file; pack it after the recording has ended"
         )
     target = options.output or os.path.realpath(path)  # a link stays a link
-    exists = Failure(f"{target}: already exists; --force overwrites it", code=2)
-    if options.output is not None and os.path.lexists(target) and not options.force:
-        raise exists
+    check_absent(options.output, force=options.force)
     before = facts["packed_bytes"] if options.undo else facts["bytes"]
     overwrite = options.output is None or options.force
-    progress = Progress(f"{'unpacking' if options.undo else 'packing'} {path}")
     try:
-        if options.undo:
-            unpack(path, target, overwrite=overwrite, progress=progress)
-        else:
-            pack(path, target, overwrite=overwrite, progress=progress, level=options.level)
+        with Progress(f"{'unpacking' if options.undo else 'packing'} {path}") as progress:
+            if options.undo:
+                unpack(path, target, overwrite=overwrite, progress=progress)
+            else:
+                pack(path, target, overwrite=overwrite, progress=progress, level=options.level)
         after = os.stat(target).st_size
     except FileExistsError:
-        raise exists from None
+        raise exists(target) from None
     except OSError as error:
         raise Failure(explain(target if options.output else path, error)) from None
     except TraceError as error:
         raise Failure(explain(path, error)) from None
-    finally:
-        progress.clear()
     text = f"{size(before)} → {size(after)}"
     return text if options.undo else text + _each(after, facts["records"])
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from functools import partial
 
 from vestige.base.failure import Failure, explain
-from vestige.base.new_files import replacing
+from vestige.base.new_files import writing
 from vestige.base.terminal import Paint, Progress, exact, is_terminal
 
-from .console import Parser
+from .console import Parser, check_absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ def _ask(options: Namespace) -> int:
     given = _pairs("-p", options.param)
     limit = _limit(options)
     format = _format(options)
-    if options.output is not None and os.path.lexists(options.output) and not options.force:
-        raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
+    check_absent(options.output, force=options.force)
     _check_engine(options)
     sql, values, question = _sql(options.sql, given)
     if question is not None and question.runs != len(options.files) and question.runs > 1:
@@ -300,8 +299,5 @@ def _opened(path: str | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    try:
-        with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
-            yield file
-    except OSError as error:
-        raise Failure(explain(path, error)) from None
+    with writing(path, encoding="utf-8", newline="") as file:
+        yield file

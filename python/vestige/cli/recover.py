@@ -8,7 +8,7 @@ from vestige._core import TraceError, recover
 from vestige.base.failure import Failure, explain
 from vestige.reading.inputs import SUFFIX, Inputs, Source, find_traces
 
-from .console import Parser, add_files
+from .console import Parser, add_files, check_absent, exists
 
 EXAMPLES = """\
   vestige recover t.vst -o whole.vst
@@ -34,21 +34,16 @@ def main(argv: list[str]) -> int:
 
     many = len(options.files) > 1 or os.path.isdir(options.files[0]) or os.path.isdir(options.output)
     if not many:
-        _check(options.output, options.force)
+        check_absent(options.output, force=options.force)
     inputs = find_traces(options.files, children=not options.no_children)
     targets = _in_folder(inputs, options.output) if many else _next_to(inputs, options.files[0], options.output)
     for target in targets.values():
-        _check(target, options.force)
+        check_absent(target, force=options.force)
     if many:
         _make_folder(options.output)
     for source in inputs.sources:
         _recover(inputs, source, targets[source.path], options.force)
     return int(inputs.failed)
-
-
-def _check(output: str, force: bool) -> None:
-    if os.path.lexists(output) and not force:
-        raise Failure(f"{output}: already exists; --force overwrites it", code=2)
 
 
 def _in_folder(inputs: Inputs, folder: str) -> dict[str, str]:
@@ -84,7 +79,7 @@ def _recover(inputs: Inputs, source: Source, target: str, force: bool) -> None:
     try:
         recover(source.path, target, overwrite=force)
     except FileExistsError:
-        raise Failure(f"{target}: already exists; --force overwrites it", code=2) from None
+        raise exists(target) from None
     except OSError as error:
         raise Failure(explain(target, error)) from None
     except TraceError as error:

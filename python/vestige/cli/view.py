@@ -9,13 +9,13 @@ from threading import Thread
 
 from vestige._core import TraceError
 from vestige.base.failure import Failure, explain
-from vestige.base.new_files import replacing
+from vestige.base.new_files import writing
 from vestige.base.quantities import plural, size
 from vestige.base.terminal import Progress
 from vestige.reading.inputs import find_traces
 
 from . import ranges
-from .console import Parser, add_files
+from .console import Parser, add_files, check_absent
 from .export import _allow_files
 
 TYPE_CHECKING = False
@@ -63,8 +63,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if not 0 <= options.port <= 65535:
         raise Failure(f"--port {options.port}: a port is a number up to 65535", code=2)
-    if options.html is not None and os.path.lexists(options.html) and not options.force:
-        raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
+    check_absent(options.html, force=options.force)
     if options.follow and (options.html is not None or options.align is not None):
         other = "--html" if options.html is not None else "--align"
         raise Failure(f"--follow and {other} contradict each other", code=2)
@@ -214,11 +213,8 @@ def write_page(inputs: Inputs, traces: Traces, output: str, *, every_source: boo
         raise Failure(f"{output}: {error}, too much for one page; to see everything: vestige view {files}") from None
     except (OSError, TraceError, ValueError) as error:  # a damaged trace that is read again
         raise Failure(explain(traces.all[0].source.path if len(traces) == 1 else output, error)) from None
-    try:
-        with replacing(output) as temporary, open(temporary, "wb") as file:
-            file.write(page)
-    except OSError as error:
-        raise Failure(explain(output, error)) from None
+    with writing(output, "wb") as file:
+        file.write(page)
     spans = sum(shown.facts["spans"] for shown in traces if shown.ready)
     print(f"{output}: {spans:,} spans, {size(len(page))}")
     if sources.left_out:

@@ -16,7 +16,7 @@ from vestige.base.copies import complete_copies
 from vestige.base.failure import Failure, explain
 from vestige.base.private_folder import Refused
 from vestige.base.quantities import chosen_time, parse_time
-from vestige.cli.console import Parser
+from vestige.cli.console import Parser, check_absent
 from vestige.cli.recording_options import add_options, recorded
 from vestige.recording.sockets import InUse, answers, connect, folder_of_user, listen_at, own_path, peer
 
@@ -98,8 +98,7 @@ def _request(options: Namespace) -> dict[str, Any]:
         profile(output=output or "t.vst", **wanted)
     except ValueError as error:
         raise Failure(str(error), code=2) from None
-    if output is not None and os.path.lexists(output) and not options.overwrite:
-        raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
+    check_absent(options.output, force=options.overwrite)
     if output is not None and options.socket is None and not os.path.isdir(os.path.dirname(output)):
         raise Failure(f"{options.output}: its folder does not exist", code=2)
     plain = _wanted(_parser().parse_args([]))

@@ -6,10 +6,15 @@ from __future__ import annotations
 
 import glob
 import os
+from contextlib import contextmanager
 
 from vestige.base.failure import Failure
 
 from .elf import Library, NotElf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 STATES = {"T": "is stopped", "t": "is stopped by a debugger", "Z": "has ended", "X": "has ended"}
 MARK = "Py_AddPendingCall"  # a function that every Python has
@@ -36,6 +41,16 @@ class Target:
         self.libc = self.find_library("libc.so") or self.find_library("libc-2") or self.find_library("ld-musl")
 
     # ---- what every way of attaching needs ----
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Says why the system refuses a look into the process."""
+        try:
+            yield
+        except PermissionError:
+            raise Failure(self.refused()) from None
+        except OSError:
+            raise Failure(f"process {self.pid} has ended") from None
 
     def status(self) -> dict[str, str]:
         """Returns the lines of /proc/PID/status; empty if the process does not exist any more."""
@@ -76,12 +91,8 @@ class Target:
     def _check_place(self) -> None:
         """Raises Failure unless the process sees the same files, because it receives paths and writes the trace."""
         for kind, name in (("pid", "processes"), ("mnt", "mounts"), ("user", "users")):
-            try:
+            with self._looking():
                 same = os.readlink(f"/proc/{self.pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
-            except PermissionError:
-                raise Failure(self.refused()) from None
-            except OSError:
-                raise Failure(f"process {self.pid} has ended") from None
             if not same:
                 where = f"process {self.pid} is in another namespace of {name} (a container?)"
                 raise Failure(f"{where}: {NEAR}, or use vestige.listen() and --socket")
@@ -94,12 +105,7 @@ class Target:
         """
         if trouble := self.trouble(self.status()):
             return trouble
-        scope = ""
-        try:
-            with open("/proc/sys/kernel/yama/ptrace_scope") as file:
-                scope = file.read().strip()
-        except OSError:
-            pass
+        scope = _text("/proc/sys/kernel/yama/ptrace_scope").strip()
         if scope not in ("", "0"):
             hint = f"kernel.yama.ptrace_scope is {scope}; 0 allows it, and so does root"
         else:
@@ -146,27 +152,18 @@ class Target:
         return 0
 
     def _read_exe(self) -> str:
-        try:
+        with self._looking():
             return os.readlink(f"/proc/{self.pid}/exe")
-        except PermissionError:
-            raise Failure(self.refused()) from None
-        except OSError:
-            raise Failure(f"process {self.pid} has ended") from None
 
     def _read_begun(self) -> str:
-        try:
-            with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:
-                return file.read().rpartition(")")[2].split()[19]
-        except (IndexError, OSError):
-            raise Failure(f"process {self.pid} has ended") from None
+        fields = _text(f"/proc/{self.pid}/stat").rpartition(")")[2].split()
+        if len(fields) < 20:
+            raise Failure(f"process {self.pid} has ended")
+        return fields[19]
 
     def waits_in(self) -> str:
         """Returns the system call that the main thread waits in; "" if it runs."""
-        try:
-            with open(f"/proc/{self.pid}/wchan", encoding="utf-8") as file:
-                return file.read().strip("0\n")
-        except OSError:
-            return ""
+        return _text(f"/proc/{self.pid}/wchan").strip("0\n")
 
     # ---- its Python ----
 
@@ -174,19 +171,14 @@ class Target:
         """Reads which files are mapped from their beginning, and where; and the code that is not from a file."""
         self._maps: dict[str, int] = {}
         self._anonymous: list[tuple[int, int]] = []
-        try:
-            with open(f"/proc/{self.pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
-                for line in file:
-                    span, mode, offset, _, _, *path = line.rstrip("\n").split(None, 5)
-                    begin, end = (int(number, 16) for number in span.split("-"))
-                    if path and path[0].startswith("/") and int(offset, 16) == 0:
-                        self._maps.setdefault(path[0], begin)
-                    elif not path and mode == "r-xp":
-                        self._anonymous.append((begin, end))
-        except PermissionError:
-            raise Failure(self.refused()) from None
-        except OSError:
-            raise Failure(f"process {self.pid} has ended") from None
+        with self._looking(), open(f"/proc/{self.pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                span, mode, offset, _, _, *path = line.rstrip("\n").split(None, 5)
+                begin, end = (int(number, 16) for number in span.split("-"))
+                if path and path[0].startswith("/") and int(offset, 16) == 0:
+                    self._maps.setdefault(path[0], begin)
+                elif not path and mode == "r-xp":
+                    self._anonymous.append((begin, end))
 
     def find_library(self, stem: str) -> Library | None:
         """Returns the mapped file whose name begins like this: `libc.so`."""
@@ -228,20 +220,21 @@ class Target:
         return (self.version() or (0, 0)) >= (3, 12) and bool(self.library.address("_PyEval_AddPendingCall"))
 
 
-def _facts(path: str) -> dict[str, str]:
+def _text(path: str) -> str:
+    """Returns the content of a file; "" if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+            return file.read()
     except OSError:
-        return {}
+        return ""
+
+
+def _facts(path: str) -> dict[str, str]:
+    return dict(line.split(":\t", 1) for line in _text(path).split("\n") if ":\t" in line)
 
 
 def _command(pid: str) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return "unknown"
+    return _text(f"/proc/{pid}/comm").strip() or "unknown"
 
 
 def _user(uid: int) -> str:

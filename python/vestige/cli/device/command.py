@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from vestige.base.failure import Failure
+from vestige.cli.console import run_part
 
 PARTS = ("check",)  # commands of their own
 USAGE = """\
@@ -18,15 +16,4 @@ usage: vestige device check [options]    compare with torch.profiler, on a GPU
 
 
 def main(argv: list[str]) -> int:
-    name = argv[0] if argv else ""
-    if name == "check":
-        from .check import main as check
-
-        return check(argv[1:])
-    if name in ("-h", "--help"):
-        print(USAGE, end="")
-        return 0
-    if not argv:
-        print(USAGE, end="", file=sys.stderr)
-        return 2
-    raise Failure(f"no command 'device {name}'; there is 'device check'", code=2)
+    return run_part("vestige.cli.device", PARTS, USAGE, argv)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from vestige.base.failure import Failure
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, percent, plural
 from vestige.base.terminal import Paint, cut, point, width_of
-from vestige.cli.console import Parser
+from vestige.cli.console import Parser, check_absent, check_least
 from vestige.cli.patterns import Patterns, add_patterns
 from vestige.cli.report.command import share
 from vestige.cli.report.notes import reduced_estimates
@@ -51,8 +50,7 @@ takes 1% of the time, is slower by more than SHARE and by more than the noise.
 def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     limit = None if options.fail_over is None else share("--fail-over", options.fail_over)
-    if options.n < 1:
-        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    check_least("-n", options.n, 1)
     _check_files(options)
     patterns = Patterns(options.include, options.exclude)
     before, first = read_side(options.before, not options.no_children, patterns)
@@ -112,8 +110,7 @@ def _check_files(options: Namespace) -> None:
     if options.output is not None and not options.output.endswith(".svg"):
         raise Failure(f"-o {options.output}: the picture is an .svg; a page is --html", code=2)
     for path in (options.output, options.html):
-        if path is not None and os.path.lexists(path) and not options.force:
-            raise Failure(f"{path}: already exists; --force overwrites it", code=2)
+        check_absent(path, force=options.force)
 
 
 def _draw(comparison: Comparison, options: Namespace) -> None:

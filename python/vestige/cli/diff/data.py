@@ -112,20 +112,18 @@ class Run:
             self._data = Data()
             choose = self._patterns.left_out if self._patterns is not None else None
             for source in self.sources:
-                progress = Progress(f"reading the calls of {source.path}")
                 try:
-                    self._data.add(
-                        source.open(),
-                        source.metadata,
-                        ["calls", LINES],
-                        choose=choose,
-                        fold_imports=True,
-                        progress=progress,
-                    )
+                    with Progress(f"reading the calls of {source.path}") as progress:
+                        self._data.add(
+                            source.open(),
+                            source.metadata,
+                            ["calls", LINES],
+                            choose=choose,
+                            fold_imports=True,
+                            progress=progress,
+                        )
                 except (OSError, TraceError) as error:
                     raise Failure(explain(source.path, error)) from None
-                finally:
-                    progress.clear()
         return self._data
 
     def read(self, source: Source, patterns: Patterns, progress: Progress) -> None:
@@ -177,19 +175,18 @@ def read_side(path: str, children: bool, patterns: Patterns) -> tuple[list[Run],
     runs = [Run(sources) for sources in _runs_of(inputs.sources)]
     sources = [source for run in runs for source in run.sources]
     records = sum(source.facts["records"] for source in sources) or 1
-    done = 0
+    done = 0.0
     for run in list(runs):
         for source in run.sources:
-            progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
-            done += source.facts["records"]
+            part = source.facts["records"] / records
             try:
-                run.read(source, patterns, progress)
+                with Progress(f"reading {source.path}", done, part) as progress:
+                    run.read(source, patterns, progress)
             except (OSError, TraceError) as error:
                 inputs.fail(source, error)
                 if run in runs:
                     runs.remove(run)
-            finally:
-                progress.clear()
+            done += part
     return runs, inputs
 
 

@@ -9,8 +9,7 @@ import os
 import re
 
 from vestige.base.content_hash import content_hash
-from vestige.base.failure import Failure, explain
-from vestige.base.new_files import replacing
+from vestige.base.new_files import writing
 from vestige.base.printable import one_line
 from vestige.base.quantities import duration, percent, signed
 from vestige.reading.kinds import NATIVE
@@ -164,8 +163,5 @@ def page(picture: str, title: str, findings: Sequence[str]) -> str:
 
 
 def write(path: str, text: str) -> None:
-    try:
-        with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise Failure(explain(path, error)) from None
+    with writing(path, encoding="utf-8") as file:
+        file.write(text)

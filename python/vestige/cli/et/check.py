@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 import sys
@@ -12,11 +11,11 @@ from vestige.base.failure import Failure, explain
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import plural
 from vestige.base.terminal import Progress
-from vestige.cli.console import Parser
+from vestige.cli.console import Parser, check_least
 
 from .graph import Graph
 from .node import check_node
-from .stream import Broken, Document
+from .stream import Broken, Document, without_collector
 from .timeline import Timeline
 
 TYPE_CHECKING = False
@@ -56,8 +55,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format")
     options = parser.parse_args(argv)
-    if options.max < 0:
-        raise Failure(f"--max must be at least 0, not {options.max}", code=2)
+    check_least("--max", options.max, 0)
     if options.timeline is not None and len(options.files) > 1:
         raise Failure("--timeline belongs to one run: give one FILE with it", code=2)
     reports = [Report(path, options.max) for path in options.files]
@@ -127,13 +125,13 @@ def _check(report: Report, timelines: list[str] | None) -> None:
 
 def _read(report: Report) -> bool:
     """Reads a file, and checks each node by itself. Returns whether the whole file could be read."""
-    progress = Progress(f"checking {report.path}")
     graph, identities = report.graph, report.graph.tensors
-    collecting = gc.isenabled()
-    gc.disable()  # nodes are many objects, and none is in a reference cycle
     try:
-        document = Document(report.path, progress)
-        try:
+        with (
+            Progress(f"checking {report.path}") as progress,
+            without_collector(),
+            Document(report.path, progress) as document,
+        ):
             for index, node in enumerate(document.elements("nodes")):
                 number = node.get("id") if type(node) is dict else None
                 known = type(number) is int and number >= 0
@@ -141,15 +139,9 @@ def _read(report: Report) -> bool:
                 graph.add(check_node(node, say, identities), report.say)
             _check_fields(document.fields, report)
             identities.discard(0)
-        finally:
-            document.close()
     except (OSError, Broken) as error:
         report.say(None, explain(report.path, error).removeprefix(f"{report.path}: "))
         return False
-    finally:
-        progress.clear()
-        if collecting:
-            gc.enable()
     return "nodes" in document.fields
 
 
@@ -184,20 +176,14 @@ def _check_fields(fields: dict[str, Any], report: Report) -> None:
 
 def _compare(report: Report, paths: list[str]) -> None:
     timeline = Timeline()
-    collecting = gc.isenabled()
-    gc.disable()
     for path in paths:
-        progress = Progress(f"reading {path}")
         try:
-            good = timeline.read(path, progress)
+            with Progress(f"reading {path}") as progress, without_collector():
+                good = timeline.read(path, progress)
             what = "has no traceEvents: it is not a timeline"
         except (OSError, Broken) as error:
             good = False
             what = explain(path, error).removeprefix(f"{path}: ")
-        finally:
-            progress.clear()
-            if collecting:
-                gc.enable()
         if not good:
             report.say_in(path, None, what)
             return

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from vestige.base.failure import Failure
+from vestige.cli.console import run_part
 
 PARTS = ("check", "show")  # commands of their own
 USAGE = """\
@@ -20,19 +18,4 @@ usage: vestige et check FILE… [options]    the defects of execution traces
 
 
 def main(argv: list[str]) -> int:
-    name = argv[0] if argv else ""
-    if name == "check":
-        from .check import main as check
-
-        return check(argv[1:])
-    if name == "show":
-        from .show import main as show
-
-        return show(argv[1:])
-    if name in ("-h", "--help"):
-        print(USAGE, end="")
-        return 0
-    if not argv:
-        print(USAGE, end="", file=sys.stderr)
-        return 2
-    raise Failure(f"no command 'et {name}'; there are 'et check' and 'et show'", code=2)
+    return run_part("vestige.cli.et", PARTS, USAGE, argv)

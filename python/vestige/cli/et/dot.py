@@ -50,7 +50,7 @@ class Drawing:
             self._add(operator, caption)
         folded = sum(box.below for box in self.boxes)
         self._connect(tops)
-        every = sum(operator.name != THREAD for top in tops for operator in _subtree(top))
+        every = sum(operator.name != THREAD for top in tops for operator in top.subtree())
         self.title = f"{tree.path}: {len(self.boxes):,} operators drawn of {every:,}"
         if folded:
             self.notes.append(
@@ -62,7 +62,7 @@ class Drawing:
             )
 
     def _add(self, operator: Operator, caption: str) -> None:
-        below = _subtree(operator)
+        below = operator.subtree()
         caption = caption.removeprefix(ENGINE)
         box = Box(len(self.boxes), operator, "" if caption == operator.name else caption, len(below) - 1)
         self.boxes.append(box)
@@ -75,7 +75,7 @@ class Drawing:
         """
         moments: list[tuple[int, int, int, Operator]] = []
         for top in tops:
-            for operator in _subtree(top):
+            for operator in top.subtree():
                 if operator.name != THREAD:
                     moments.append((operator.id, 0, 0, operator))
                     moments.append((operator.last, 1, -operator.depth, operator))
@@ -128,13 +128,6 @@ def _read(operator: Operator, box: Box, makers: dict[int, Box]) -> None:
             tensors = maker.edges.setdefault(box, [])
             if text not in tensors:
                 tensors.append(text)
-
-
-def _subtree(top: Operator) -> list[Operator]:
-    order = [top]
-    for operator in order:  # the list grows in the loop
-        order += operator.children
-    return order
 
 
 # ---- the file ------------------------------------------------------------

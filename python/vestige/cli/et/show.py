@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from fnmatch import fnmatchcase
 
 from vestige.base.failure import Failure, explain
-from vestige.base.new_files import replacing
+from vestige.base.new_files import writing
 from vestige.base.printable import printable
 from vestige.base.terminal import Progress
-from vestige.cli.console import Parser
+from vestige.cli.console import Parser, check_absent, check_least
 
 from .node import THREAD
 from .stream import Broken
@@ -70,35 +69,30 @@ def main(argv: list[str]) -> int:
 
 
 def _check(options: Namespace) -> None:
-    if options.depth is not None and options.depth < 1:
-        raise Failure(f"--depth must be at least 1, not {options.depth}", code=2)
-    if options.max is not None and options.max < 0:
-        raise Failure(f"--max must be at least 0, not {options.max}", code=2)
+    check_least("--depth", options.depth, 1)
+    check_least("--max", options.max, 0)
     if options.output is None:
         return
     if not options.output.endswith(SUFFIX):
         raise Failure(f"{options.output}: this is not a name for Graphviz; it must end in {SUFFIX}", code=2)
-    if os.path.lexists(options.output) and not options.force:
-        raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
+    check_absent(options.output, force=options.force)
 
 
 def _read(options: Namespace) -> Tree:
     path = options.file
-    progress = Progress(f"reading {path}")
-    try:
-        tree = Tree(path, progress)
-        if not tree.is_one:
-            raise Failure(f"{path}: not an execution trace: it has no nodes")
-        if options.timeline is not None:
-            timeline = Timeline()
-            for path in options.timeline:
-                if not timeline.read(path, progress):
-                    raise Failure(f"{path}: not a timeline: it has no traceEvents")
-            tree.add_times(timeline)
-    except (OSError, Broken) as error:
-        raise Failure(explain(path, error)) from None
-    finally:
-        progress.clear()
+    with Progress(f"reading {path}") as progress:
+        try:
+            tree = Tree(path, progress)
+            if not tree.is_one:
+                raise Failure(f"{path}: not an execution trace: it has no nodes")
+            if options.timeline is not None:
+                timeline = Timeline()
+                for path in options.timeline:
+                    if not timeline.read(path, progress):
+                        raise Failure(f"{path}: not a timeline: it has no traceEvents")
+                tree.add_times(timeline)
+        except (OSError, Broken) as error:
+            raise Failure(explain(path, error)) from None
     return tree
 
 
@@ -169,19 +163,8 @@ def _row(operator: Operator, level: int, width: int, timed: bool, depth: int | N
     gave = ", ".join(text for _, text in operator.gave)
     line = f"{operator.id:>{width}}  {time}{name}({_short(given)})" + (f" → {_short(gave)}" if gave else "")
     if depth is not None and level == depth and operator.children:
-        below = _below(operator)
-        line += f"  + {below:,} below"
+        line += f"  + {len(operator.subtree()) - 1:,} below"
     return line
-
-
-def _below(operator: Operator) -> int:
-    count = 0
-    stack = list(operator.children)
-    while stack:
-        one = stack.pop()
-        count += 1
-        stack.extend(one.children)
-    return count
 
 
 def _short(text: str) -> str:
@@ -196,16 +179,7 @@ def _draw(tree: Tree, tops: list[Operator], options: Namespace) -> None:
     from .dot import Drawing, write_dot
 
     drawing = Drawing(tree, tops, options.depth, options.max or BOXES)
-    progress = Progress(f"writing {options.output}")
-    try:
-        with (
-            replacing(options.output) as temporary,
-            open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file,
-        ):
-            write_dot(drawing, file)
-    except OSError as error:
-        raise Failure(explain(options.output, error)) from None
-    finally:
-        progress.clear()
+    with writing(options.output, encoding="utf-8", errors="backslashreplace") as file:
+        write_dot(drawing, file)
     for note in drawing.notes:
         print(note)

@@ -7,20 +7,34 @@ module does not know the meaning of elements.
 from __future__ import annotations
 
 import codecs
+import gc
 import gzip
 import json
 import os
 import re
 import zlib
+from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, Self
 
 CHUNK = 1 << 20
 SPACE = re.compile(r"[ \t\n\r]*")
 STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Elements are many objects, and none is in a reference cycle."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class Broken(Exception):
@@ -56,7 +70,10 @@ class Document:
         self._line = 1  # line of the text's beginning
         self._column = 1
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
         self._raw.close()
 

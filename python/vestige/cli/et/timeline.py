@@ -62,14 +62,11 @@ class Timeline:
 
     def read(self, path: str, progress: Callable[[float], None]) -> bool:
         """Adds a file. Returns whether it is a timeline."""
-        document = Document(path, progress)
         open_: dict[Any, Event] = {}  # spans whose end is a separate event
-        try:
+        with Document(path, progress) as document:
             for event in document.elements("traceEvents"):
                 if type(event) is dict and event.get("ph") in ("X", "b", "e"):
                     self._take(path, event, open_)
-        finally:
-            document.close()
         return "traceEvents" in document.fields
 
     def _take(self, path: str, event: dict[str, Any], open_: dict[Any, Event]) -> None:

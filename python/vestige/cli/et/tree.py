@@ -4,12 +4,10 @@ as much of them as possible.
 
 from __future__ import annotations
 
-import gc
-
 from vestige.base.quantities import duration
 
 from .node import PROCESS, THREAD
-from .stream import Document
+from .stream import Document, without_collector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +47,13 @@ class Operator:
     def is_root(self) -> bool:
         return self.name in (PROCESS, THREAD)
 
+    def subtree(self) -> list[Operator]:
+        """Returns the operator and everything below it, parents first."""
+        order = [self]
+        for operator in order:  # the list grows in the loop
+            order += operator.children
+        return order
+
     def tensors(self, gave: bool) -> Iterator[tuple[int, str]]:
         """Returns the ids and descriptions of the tensors among the inputs, or with `gave` among the outputs."""
         for number, text in self.gave if gave else self.given:
@@ -64,17 +69,10 @@ class Tree:
         self.threads: list[Operator] = []
         self.stray: list[Operator] = []  # operators without an existing parent
         nodes: dict[int, Operator] = {}
-        document = Document(path, progress)
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with without_collector(), Document(path, progress) as document:
             for node in document.elements("nodes"):
                 if type(node) is dict and type(node.get("id")) is int:
                     nodes[node["id"]] = Operator(node)
-        finally:
-            document.close()
-            if collecting:
-                gc.enable()
         self.is_one = "nodes" in document.fields
         self.count = len(nodes)
         self._link(nodes)
@@ -92,11 +90,10 @@ class Tree:
                     parent.children.append(operator)
         seen = 0
         for top in (*self.threads, *self.stray):
-            order = [top]
-            for operator in order:  # the list grows in the loop
+            order = top.subtree()
+            for operator in order:
                 for child in operator.children:
                     child.depth = operator.depth + 1
-                order += operator.children
             for operator in reversed(order):
                 operator.last = max([operator.id, *(child.last for child in operator.children)])
             seen += len(order)

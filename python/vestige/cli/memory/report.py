@@ -4,13 +4,12 @@ by stack and by line.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from vestige._core import TraceError, export_memory
 from vestige.base.failure import Failure, explain
 from vestige.base.terminal import Progress, exact
-from vestige.cli.console import Parser, add_files
+from vestige.cli.console import Parser, add_files, check_absent, check_least
 from vestige.reading.exports import MEMORY_SUFFIXES
 from vestige.reading.inputs import Inputs, find_traces
 
@@ -126,8 +125,7 @@ def _join_temporary(argv: list[str]) -> list[str]:
 
 
 def _check(options: Namespace) -> None:
-    if options.n is not None and options.n < 1:
-        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    check_least("-n", options.n, 1)
     k = options.temporary or "1"
     if not k.isdigit() or not 1 <= int(k) <= TEMPORARY_MAX:
         raise Failure(f"--temporary must be from 1 to {TEMPORARY_MAX}, not {k}", code=2)
@@ -136,8 +134,7 @@ def _check(options: Namespace) -> None:
         return
     if not options.output.removesuffix(".gz").endswith(MEMORY_SUFFIXES):
         raise Failure(f"{options.output}: no format has this suffix; there are {', '.join(MEMORY_SUFFIXES)}", code=2)
-    if os.path.lexists(options.output) and not options.force:
-        raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
+    check_absent(options.output, force=options.force)
 
 
 def _sections(options: Namespace) -> tuple[str, ...]:
@@ -179,14 +176,12 @@ def _write(inputs: Inputs, options: Namespace) -> None:
     """Writes the file. Folded stacks show the requested view."""
     views = [view for view in STACKS if getattr(options, view)]
     view = views[0] if views else "total" if options.lines else "peak"
-    progress = Progress(f"writing {options.output}")
     try:
-        traces = [source.open() for source in inputs.sources]
-        cut = export_memory(traces, options.output, view=view, temporary=options.k, progress=progress)
+        with Progress(f"writing {options.output}") as progress:
+            traces = [source.open() for source in inputs.sources]
+            cut = export_memory(traces, options.output, view=view, temporary=options.k, progress=progress)
     except (OSError, TraceError) as error:
         raise Failure(explain(options.output, error)) from None
-    finally:
-        progress.clear()
     if cut:
         inputs.tell(f"{options.output}: stacks of more than {cut:,} frames are cut", failed=False)
 
