@@ -8,17 +8,36 @@
 
 /* ---- buckets ------------------------------------------------------------- */
 
+/* The C library's log2 and exp2 would need version 2.29 of it, and wheels run
+ * on 2.28. These two are exact at powers of two. */
+static double binary_log(double value)
+{
+    int exponent;
+    double part = 2 * frexp(value, &exponent);
+
+    return exponent - 1 + log1p(part - 1) / M_LN2;
+}
+
+static double binary_power(double exponent)
+{
+    double whole = floor(exponent);
+
+    return ldexp(1 + expm1((exponent - whole) * M_LN2), (int)whole);
+}
+
 /* Returns the index of a value's bucket at the first scale. A power of two is
- * the last value of its bucket, and log2 is exact there. */
+ * the last value of its bucket. */
 static int32_t index_of(int64_t ns)
 {
-    return (int32_t)ceil(ldexp(log2((double)ns), VST_HISTOGRAM_SCALE)) - 1;
+    double log = binary_log((double)ns);
+
+    return (int32_t)ceil(ldexp(log, VST_HISTOGRAM_SCALE)) - 1;
 }
 
 /* Returns where a bucket begins. */
 static double start_of(const vst__histogram *h, int64_t index)
 {
-    return exp2(ldexp((double)index, -h->scale));
+    return binary_power(ldexp((double)index, -h->scale));
 }
 
 /* Divides by two and rounds down, for negative indices too. */
