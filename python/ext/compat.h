@@ -202,14 +202,14 @@ static inline bool vpy_may_take_gil(void)
 /* Returns whether a weak reference refers to this object, which is alive. */
 static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
 {
-#if PY_VERSION_HEX >= 0x030D0000
+#if VPY_FREE_THREADED
     PyObject *found = NULL;
     bool is_same = PyWeakref_GetRef(weakref, &found) == 1 && found == object;
 
     Py_XDECREF(found);
     return is_same;
 #else
-    return PyWeakref_GET_OBJECT(weakref) == object;
+    return ((PyWeakReference *)weakref)->wr_object == object;
 #endif
 }
 

@@ -284,26 +284,12 @@ static void name_class(callable_name *n, PyTypeObject *class)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* A subject, which has an id, is an object, a class, or all objects of a type.
- */
-#define OF_ALL(type) ((uintptr_t)(type) | 1)
-
-static vpy_callable *callable_place(uintptr_t subject)
-{
-    return &state->kept[(subject >> 4 ^ subject >> 14 ^ (subject & 1)) %
-                        VPY_CALLABLES_KEPT];
-}
-
 static vst_id callable_find(uintptr_t subject)
 {
-    const vpy_callable *c = callable_place(subject);
-    vst_id id = VPY_NO_SLOT;
+    vst_id id;
 
     vpy_state_take();
-    if (c->subject == subject && c->round == state->round &&
-        (c->alive == NULL ||
-         vpy_weakref_is_to(c->alive, (PyObject *)(subject & ~(uintptr_t)1))))
-        id = c->id;
+    id = vpy_callable_find(subject);
     vpy_state_give();
     return id;
 }
@@ -317,7 +303,7 @@ static vst_id callable_keep(uintptr_t subject, const callable_name *n)
         PyType_Check(object) &&
         !PyType_HasFeature((PyTypeObject *)object, Py_TPFLAGS_HEAPTYPE);
     PyObject *alive = stays ? NULL : vpy_weakref_new(object);
-    vpy_callable *c = callable_place(subject);
+    vpy_callable *c = vpy_callable_place(subject);
     vst_id id = 0;
 
     PyErr_Clear();
@@ -350,7 +336,7 @@ static vst_id define_class(PyTypeObject *class)
 static vst_id define_object(PyObject *object, const char *where)
 {
     PyTypeObject *type = Py_TYPE(object);
-    uintptr_t subject = OF_ALL(type);
+    uintptr_t subject = VPY_OF_ALL(type);
     callable_name n = {.name = ""};
 
     if (!vpy_type_is_called(type))
@@ -397,7 +383,7 @@ vst_id vpy_callable_id(PyObject *callable)
     id = callable_find((uintptr_t)callable);
     if (VST_LIKELY(id != VPY_NO_SLOT))
         return id;
-    id = is_class ? VPY_NO_SLOT : callable_find(OF_ALL(Py_TYPE(callable)));
+    id = is_class ? VPY_NO_SLOT : callable_find(VPY_OF_ALL(Py_TYPE(callable)));
     return VST_LIKELY(id != VPY_NO_SLOT) ? id : callable_define(callable, NULL);
 }
 

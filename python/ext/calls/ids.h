@@ -262,6 +262,45 @@ void vpy_callable_ids_rest(bool (*is_out)(vst_id id));
 bool vpy_class_is_recorded(PyTypeObject *class);
 /* Whether calls of objects of a type run C code and are recorded. */
 bool vpy_type_is_called(const PyTypeObject *type);
+/* A subject, which has an id, is an object, a class, or all objects of a type.
+ */
+#define VPY_OF_ALL(type) ((uintptr_t)(type) | 1)
+
+VST_INLINE vpy_callable *vpy_callable_place(uintptr_t subject)
+{
+    return &vpy_calls.callables
+                .kept[(subject >> 4 ^ subject >> 14 ^ (subject & 1)) %
+                      VPY_CALLABLES_KEPT];
+}
+
+/* Returns the id of a subject, or VPY_NO_SLOT. Call with the state lock. */
+VST_INLINE vst_id vpy_callable_find(uintptr_t subject)
+{
+    const vpy_callable *c = vpy_callable_place(subject);
+
+    return c->subject == subject && c->round == vpy_calls.callables.round &&
+                   (c->alive == NULL ||
+                    vpy_weakref_is_to(c->alive,
+                                      (PyObject *)(subject & ~(uintptr_t)1)))
+               ? c->id
+               : VPY_NO_SLOT;
+}
+
+/* Like vpy_callable_id, for hooks that must be small: calls nothing. Returns
+ * VPY_NO_SLOT if the id is not known yet, and where threads would need the
+ * lock. The object has no thunk of its own. */
+VST_INLINE vst_id vpy_callable_id_at_once(PyObject *callable)
+{
+    vst_id id = VPY_NO_SLOT;
+
+    if (VPY_FREE_THREADED)
+        return id;
+    id = vpy_callable_find((uintptr_t)callable);
+    return id != VPY_NO_SLOT || PyType_Check(callable)
+               ? id
+               : vpy_callable_find(VPY_OF_ALL(Py_TYPE(callable)));
+}
+
 /* The id of a call of a class or an object, which may have VPY_LEFT_OUT; 0: it
  * is not recorded, or by a thunk of its own. */
 vst_id vpy_callable_id(PyObject *callable);

@@ -19,6 +19,7 @@
 #include "program/exceptions.h"
 #include "program/tasks.h"
 #include "program/triggers.h"
+#include "thunks/thunks.h"
 
 #include <opcode.h>
 
@@ -196,6 +197,20 @@ static VST_NOINLINE PyObject *call_slow(PyObject *const *args)
     Py_RETURN_NONE;
 }
 
+/* Handles calls of classes and of objects that are no functions, made by a
+ * function that is recorded. A thunk records the call itself. */
+static VST_NOINLINE VST_HOT PyObject *call_object(PyObject *const *args)
+{
+    vst_id id;
+
+    if (vpy_object_has_thunk(args[2]))
+        Py_RETURN_NONE;
+    id = vpy_callable_id_at_once(args[2]);
+    if (VST_LIKELY(vpy_is_plain(id) && vst_record_at_once(VST_ENTER, id)))
+        Py_RETURN_NONE;
+    return call_slow(args);
+}
+
 static VST_HOT PyObject *on_call(PyObject *self, PyObject *const *args,
                                  size_t nargsf, PyObject *kwnames)
 {
@@ -208,6 +223,8 @@ static VST_HOT PyObject *on_call(PyObject *self, PyObject *const *args,
                 Py_RETURN_NONE;
         } else if (Py_IS_TYPE(args[2], &PyFunction_Type)) {
             Py_RETURN_NONE;
+        } else if (id == VPY_NO_SLOT) {
+            return call_object(args);
         }
     }
     return call_slow(args);
@@ -224,6 +241,22 @@ static VST_NOINLINE PyObject *c_end_slow(PyObject *const *args, vst_kind kind)
     Py_RETURN_NONE;
 }
 
+static VST_NOINLINE VST_HOT PyObject *c_end_object(PyObject *const *args,
+                                                   vst_kind kind)
+{
+    vst_id id;
+
+    if (vpy_object_has_thunk(args[2]))
+        Py_RETURN_NONE;
+    id = vpy_callable_id_at_once(args[2]);
+    if (VST_LIKELY(vpy_is_plain(id) &&
+                   vpy_caller_is_recorded_at_once(args[0]) &&
+                   vst_clock_is_at_hand() &&
+                   vst_record_end_of_call_at_once(kind, id, vst_clock_ticks())))
+        Py_RETURN_NONE;
+    return c_end_slow(args, kind);
+}
+
 VST_INLINE PyObject *c_end(PyObject *const *args, vst_kind kind)
 {
     vst_id id = vpy_native_id_at_once(args[2]);
@@ -233,7 +266,8 @@ VST_INLINE PyObject *c_end(PyObject *const *args, vst_kind kind)
                    vst_clock_is_at_hand() &&
                    vst_record_end_of_call_at_once(kind, id, vst_clock_ticks())))
         Py_RETURN_NONE;
-    return c_end_slow(args, kind);
+    return id == VPY_NO_SLOT ? c_end_object(args, kind)
+                             : c_end_slow(args, kind);
 }
 
 static VST_HOT PyObject *on_c_return(PyObject *self, PyObject *const *args,
