@@ -76,6 +76,8 @@ def loops():
         "x.append(1)": (w.c_append, w.CALLS),
         "d.get(k)": (w.c_get, w.CALLS),
         "sum(x)": (w.c_sum, w.CALLS),
+        "bytes(3)": (w.c_class, w.CALLS),
+        "itemgetter(0)(x)": (w.c_object, w.CALLS),
     }
 
 

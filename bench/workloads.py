@@ -4,6 +4,8 @@ A call is written out ten times in a loop, so that the loop hardly counts. Each 
 CALLS calls of the kind in its name.
 """
 
+from operator import itemgetter
+
 CALLS = 1000
 
 
@@ -72,6 +74,21 @@ def c_sum():
     x = ()
     for _ in range(CALLS // 10):
         sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x)  # fmt: skip
+
+
+def c_class():
+    for _ in range(CALLS // 10):
+        bytes(3); bytes(3); bytes(3); bytes(3); bytes(3)  # fmt: skip
+        bytes(3); bytes(3); bytes(3); bytes(3); bytes(3)  # fmt: skip
+
+
+first = itemgetter(0)
+
+
+def c_object():
+    f, x = first, (1,)
+    for _ in range(CALLS // 10):
+        f(x); f(x); f(x); f(x); f(x); f(x); f(x); f(x); f(x); f(x)  # fmt: skip
 
 
 def numbers(count):

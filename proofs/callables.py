@@ -19,29 +19,35 @@ ROOT = Path(__file__).parents[1]
 INSIDE = Path(__file__).with_name("callables_inside.py")
 REQUIREMENTS = Path(__file__).with_name("callables-requirements.txt").read_text().split()
 RESULTS = Path(__file__).parent / "results" / "callables.md"
+TOOLS = ["VizTracer", "cProfile", "torch.profiler"]
 WORK = ROOT / "build" / "proofs" / "callables"
 HEAD = """\
 # Callables of every kind
 
-A function calls what a package brings; both engines record the calls that the function makes itself. `make check NAME=callables` makes this page.
+A function calls what a package brings; both engines record the calls that the function makes itself. The last columns say how many of their
+names other tools record, as calls in C: `–` where a tool does not install. `make check NAME=callables` makes this page.
 
 """
 
 
 def install(version):
-    """Returns the folder of the packages."""
+    """Installs the packages, those with a wheel for this Python, and returns their folder."""
     folder = WORK / version / "packages"
-    python = ROOT / ".venv" / version / "bin" / "python"
-    for one in REQUIREMENTS:
-        stamp = WORK / version / f"{one}.tried"
-        if stamp.exists():
-            continue
-        print(f"{version}: installing {one}", flush=True)
-        command = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--only-binary", ":all:"]
-        subprocess.run([*command, "--target", folder, "--upgrade", one], check=False, stderr=subprocess.DEVNULL)
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.touch()
+    stamp = WORK / version / f"{'-'.join(REQUIREMENTS)}.tried"
+    if not stamp.exists() and not pip(version, folder, REQUIREMENTS):
+        for one in REQUIREMENTS:
+            pip(version, folder, [one])
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.touch()
     return folder
+
+
+def pip(version, folder, packages):
+    print(f"{version}: installing {' '.join(packages)}", flush=True)
+    python = ROOT / ".venv" / version / "bin" / "python"
+    command = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--only-binary", ":all:"]
+    command += ["--target", folder, "--upgrade", *packages]
+    return subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def inside(version, what, packages):
@@ -57,17 +63,17 @@ def inside(version, what, packages):
     return json.loads(ran.stdout.splitlines()[-1])
 
 
-def rows_of_kinds(version, found):
-    for kind, calls in found.items():
-        if "error" in calls:
-            yield f"| {version} | {kind} | not tried: {calls['error']} | |", None
-            continue
-        seen = calls.pop("cProfile")
-        first, second = calls.values()
-        both = "the same" if first == second else f"differs: {first} / {second}"
-        names = [name.split()[2].rstrip(">") for name in second]
-        by_cprofile = sum(any(re.search(rf"\b{name}\b", one) for one in seen) for name in names)
-        yield f"| {version} | {kind} | {len(second)}, {both} | {by_cprofile} |", first == second
+def row_of_kind(version, kind, found):
+    """Returns the row, and whether both engines record the same calls."""
+    if "error" in found:
+        return f"| {version} | {kind} | not tried: {found['error']} | | | |", True
+    first, *others = found["calls"].values()
+    is_same = all(one == first for one in others)
+    both = "the same" if is_same else f"differs: {found['calls']}"
+    seen = [found["seen"].get(tool) for tool in TOOLS]
+    count = len(found["names"])
+    cells = ["–" if names is None else f"{len(names)} of {count}" for names in seen]
+    return f"| {version} | {kind} | {len(first)}, {both} | {' | '.join(cells)} |", is_same
 
 
 def main():
@@ -75,18 +81,20 @@ def main():
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
-    found = subprocess.run([ROOT / "scripts" / "find_python.sh", "--all"], capture_output=True, text=True, check=True)
+    here = subprocess.run([ROOT / "scripts" / "find_python.sh", "--all"], capture_output=True, text=True, check=True)
     lines, shares, differs = [], [], False
-    for version in args.python or found.stdout.split():
+    for version in args.python or here.stdout.split():
         packages = install(version)
-        for row, is_same in rows_of_kinds(version, inside(version, "kinds", packages)):
+        for kind in inside(version, "names", packages):
+            row, is_same = row_of_kind(version, kind, inside(version, kind, packages))
             print(row, flush=True)
             lines.append(row)
-            differs |= is_same is False
-        for program, (before, after) in inside(version, "numeric", packages).items():
-            shares.append(f"| {version} | {program} | {before:.0%} | {after:.0%} |")
+            differs |= not is_same
+        for program, found in inside(version, "numeric", packages).items():
+            cells = [found["error"], ""] if "error" in found else [f"{share:.0%}" for share in found["shares"]]
+            shares.append(f"| {version} | {program} | {' | '.join(cells)} |")
             print(shares[-1], flush=True)
-    text = HEAD + "| Python | kind | direct calls, with both engines | of these, cProfile sees |\n|---|---|---|---|\n"
+    text = HEAD + f"| Python | kind | direct calls, with both engines | {' | '.join(TOOLS)} |\n|---|---|---|---|---|---|\n"
     text += "\n".join(lines) + "\n\n## Ten numeric programs\n\n"
     text += "The share of the time of the program that lies in calls of C with a span of their own (turbo): functions alone, and with\n"
     text += "classes, ufuncs, operators of arrays and other callables.\n\n"

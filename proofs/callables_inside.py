@@ -1,23 +1,27 @@
 """Runs in the process that proofs/callables.py starts: calls callables of each kind and says what was recorded.
 
-python callables_inside.py kinds FOLDER     # {kind: {engine: the calls of one function, or why not}}
-python callables_inside.py numeric FOLDER   # {program: [share of CPU time in C calls, without the new kinds, with them]}
+python callables_inside.py names FOLDER     # the kinds
+python callables_inside.py KIND FOLDER      # {engine: the calls of one function} of a kind, or {"error": why not}; what tools see
+python callables_inside.py numeric FOLDER   # {program: {"shares": [share of CPU time in C functions, in all callables]}}
+
+Each kind has a process of its own: PyQt6 and PySide6 bring different builds of the same libraries.
 """
 
-import cProfile
 import functools
 import importlib.machinery
 import importlib.util
 import json
 import operator
 import os
-import pstats
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import types
+from collections import deque
 from pathlib import Path
+
+from callables_tools import recorded, seen_by, tools
 
 from vestige import _core, profile
 
@@ -64,15 +68,31 @@ def compiled(name, text, suffix, *flags):
 # ---- the kinds: each returns a function that calls some ---------------------------
 
 
-def builtin():
+def functions():
+    x = []
+    return lambda: (len(x), x.append(1), x.clear())
+
+
+def classes():
+    return lambda: (bytes(3), dict(a=1), list("ab"), set("a"), deque("a"))
+
+
+def objects():
     partial, first = functools.partial(abs), operator.itemgetter(0)
     cached = functools.lru_cache(lambda x: x)
+    return lambda: (partial(-1), first([1]), cached(1))
 
-    def calls():
-        bytes(3), dict(a=1), list("ab"), set("a")
-        partial(-1), first([1]), cached(1), len([1])
 
-    return calls
+def small():
+    class Point:
+        pass
+
+    return lambda: (int("3"), float(2), range(3), ValueError(), Point())
+
+
+def operators():
+    x = [1]
+    return lambda: (x + x, 1 in x, x < x)
 
 
 def ctypes_():
@@ -82,18 +102,31 @@ def ctypes_():
     return lambda: strlen(b"a")
 
 
-def numpy():
+def ufuncs():
     import numpy as np
 
     x = np.arange(4.0)
+    return lambda: (np.sin(x), np.add(x, x, out=x), np.add.reduce(x), np.add.accumulate(x), np.add.at(x, [0], 1))
+
+
+def array_operators():
+    import numpy as np
+
+    x, m = np.arange(4.0), np.eye(4)
 
     def calls():
-        y = np.sin(x) + x
+        y = x + x
         y += x
-        np.add(x, y, out=y), -x, x < y, np.add.reduce(x), np.add.accumulate(x), np.add.at(x, [0], 1)
-        np.array([1]), np.concatenate([x, y]), np.sum(x)
+        -x, x < y, m @ m
 
     return calls
+
+
+def dispatched():
+    import numpy as np
+
+    x = np.arange(4.0)
+    return lambda: (np.concatenate([x, x]), np.dot(x, x), np.where(x, x, x))
 
 
 def cython():
@@ -146,16 +179,26 @@ def cffi():
 
 
 def pyqt6():
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    from PyQt6.QtCore import QTimer
-    from PyQt6.QtWidgets import QApplication, QListWidget
+    from PyQt6 import QtCore, QtWidgets
 
-    pyqt6.app = app = QApplication([])
-    widget = QListWidget()
+    return of_qt(QtCore, QtWidgets)
+
+
+def pyside6():
+    from PySide6 import QtCore, QtWidgets
+
+    return of_qt(QtCore, QtWidgets)
+
+
+def of_qt(core, widgets):
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    of_qt.app = app = widgets.QApplication([])
+    widget = widgets.QListWidget()
+    later, listing = core.QTimer.singleShot, widgets.QListWidget
 
     def calls():
-        QTimer.singleShot(1, app.quit)
-        widget.addItem("x"), widget.show(), app.exec(), widget.count(), QListWidget()
+        later(1, app.quit)
+        widget.addItem("x"), widget.show(), app.exec(), widget.count(), listing()
 
     return calls
 
@@ -233,23 +276,40 @@ def lxml():
     return lambda: (etree.fromstring("<a/>"), root.find("b"), etree.tostring(root), etree.XPath("//b")(root))
 
 
-KINDS = [
-    builtin,
-    ctypes_,
-    numpy,
-    cython,
-    nanobind,
-    pybind11,
-    cffi,
-    pyqt6,
-    duckdb,
-    psycopg,
-    pandas,
-    polars,
-    sklearn,
-    pillow,
-    lxml,
-]
+def tomli():
+    import tomli as parser
+
+    return lambda: parser.loads("a = 1")
+
+
+KINDS = {
+    kind.__name__.rstrip("_"): kind
+    for kind in (
+        functions,
+        classes,
+        objects,
+        small,
+        operators,
+        ctypes_,
+        ufuncs,
+        array_operators,
+        dispatched,
+        cython,
+        nanobind,
+        pybind11,
+        cffi,
+        pyqt6,
+        pyside6,
+        duckdb,
+        psycopg,
+        pandas,
+        polars,
+        sklearn,
+        pillow,
+        lxml,
+        tomli,
+    )
+}
 
 
 # ---- what was recorded --------------------------------------------------------------
@@ -257,14 +317,7 @@ KINDS = [
 
 def direct_calls(function, engine):
     """The calls in C that a function makes itself, in order."""
-    with profile(engine=engine, gc=False) as prof:
-        function()
-    if prof._session.engine not in (engine, _core.engines[0]):
-        raise RuntimeError(f"recorded by {prof._session.engine}")
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        prof.export_chrome_trace(file.name)
-        events = json.loads(Path(file.name).read_text())["traceEvents"]
-    spans = sorted((e for e in events if e.get("ph") == "X"), key=lambda e: (e["ts"], -e["dur"]))
+    spans = sorted(recorded(function, engine), key=lambda e: (e["ts"], -e["dur"]))
     name = function.__qualname__
     outer = next(e for e in spans if e["name"].endswith(name))
     found, end = [], outer["ts"]
@@ -280,25 +333,21 @@ def direct_calls(function, engine):
     return [one for one in found if one.startswith("<built-in")]
 
 
-def by_cprofile(function):
-    prof = cProfile.Profile()
-    prof.runcall(function)
-    return sorted(name for (_, _, name) in pstats.Stats(prof).stats if name.startswith("<") and "Profiler" not in name)
+def short_name(span):
+    """`<built-in method get of Box object>` is get."""
+    return span.split()[2].rstrip(">")
 
 
-def kinds():
-    found = {}
-    for kind in KINDS:
-        try:
-            function = kind()
-            function()
-            found[kind.__name__.rstrip("_")] = {
-                **{engine: direct_calls(function, engine) for engine in _core.engines},
-                "cProfile": by_cprofile(function),
-            }
-        except Exception as error:
-            found[kind.__name__.rstrip("_")] = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:150]}
-    return found
+def one_kind(kind):
+    try:
+        function = kind()
+        function()
+        calls = {engine: direct_calls(function, engine) for engine in _core.engines}
+        names = sorted({short_name(one) for found in calls.values() for one in found})
+        seen = {name: seen_by(tool, function, names) for name, tool in tools().items()}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:150]}
+    return {"calls": calls, "names": names, "seen": seen}
 
 
 # ---- ten numeric programs ------------------------------------------------------------
@@ -306,7 +355,6 @@ def kinds():
 
 def numeric_programs():
     import numpy as np
-    from scipy import special
 
     rng = np.random.default_rng(1)
     x, m = rng.random(200_000), rng.random((300, 300))
@@ -323,6 +371,8 @@ def numeric_programs():
             z = np.where(abs(z) < 2, z * z + c, z)
 
     def black_scholes():
+        from scipy import special
+
         d = (np.log(x + 1) + 0.1) / np.sqrt(x + 1)
         return x * special.ndtr(d) - np.exp(-0.1) * special.ndtr(d - 0.2)
 
@@ -388,9 +438,21 @@ def shares(program):
 
 
 def numeric():
-    return {program.__name__: shares(program) for program in numeric_programs()}
+    found = {}
+    for program in numeric_programs():
+        try:
+            found[program.__name__] = {"shares": shares(program)}
+        except ImportError as error:
+            found[program.__name__] = {"error": f"not tried: {error}"}
+    return found
+
+
+def run(what):
+    if what == "names":
+        return list(KINDS)
+    return numeric() if what == "numeric" else one_kind(KINDS[what])
 
 
 if __name__ == "__main__":
-    print(json.dumps({"kinds": kinds, "numeric": numeric}[sys.argv[1]]()))
+    print(json.dumps(run(sys.argv[1])))
     sys.stdout.flush()

@@ -31,6 +31,7 @@ typedef struct vpy_thunk_slot {
     PyTypeObject *owner;
     /* with VPY_THUNK_BY_CLASS: the class's tp_version_tag */
     uint32_t version;
+    bool is_call_slot; /* a type's: the called object has the id */
 } vpy_thunk_slot;
 
 /* How a definition was found, which decides its name. */

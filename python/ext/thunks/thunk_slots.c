@@ -133,7 +133,9 @@ static uint32_t slots_new_slot(const vpy_found *f, bool in_image)
                                         !PyType_Check(f->keeper),
                            .is = what_it_is(f)};
     state->slots[state->used] =
-        (vpy_thunk_slot){.original = *place_of(f), .value = VPY_THUNK_UNNAMED};
+        (vpy_thunk_slot){.original = *place_of(f),
+                         .value = VPY_THUNK_UNNAMED,
+                         .is_call_slot = f->owner == VPY_OF_CALLS};
     return state->used++;
 }
 
@@ -216,6 +218,7 @@ static uint32_t slot_again(entry *at, const vpy_found *f)
     k->where = where;
     k->owner = f->owner;
     state->slots[at->number].value = VPY_THUNK_UNNAMED;
+    state->slots[at->number].is_call_slot = f->owner == VPY_OF_CALLS;
     state->counts.freed += k->patched;
     k->patched = false;
     return at->number;

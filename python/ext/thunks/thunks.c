@@ -241,22 +241,21 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
 }
 
 /* Handles a call by the slot of a type: the called object has the id. */
-static VST_NOINLINE VST_HOT PyObject *call_by_type(PyObject *a, PyObject *b,
-                                                   PyObject *c, uint32_t number)
+VST_INLINE PyObject *call_by_type(const vpy_thunk_slot *s, words w, uint64_t in,
+                                  PyThreadState *tstate)
 {
-    const vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
-    PyThreadState *tstate = vpy_thread_state();
-    vst_id id = vpy_callable_id(a);
-    words w = {a, b, c, NULL, NULL};
+    vst_id id = vpy_callable_id_at_once(w.a);
 
+    if (!VST_LIKELY(id != VPY_NO_SLOT))
+        id = vpy_callable_id(w.a);
 #if VPY_CALLS_OF_C_ARE_FEW
-    if (vpy_thunks.slots.abouts[number].had_vectorcall)
+    if (vpy_thunks.slots.abouts[s - vpy_thunks.slots.slots].had_vectorcall)
         return call_without_level(s, w, id, tstate);
 #endif
     if (!vpy_is_plain(id) || !vpy_frames_catch_up(tstate) ||
         !caller_is_recorded(tstate))
         return forward(s, w);
-    return record(s, w, state->recording, id);
+    return record(s, w, in, id);
 }
 
 /* Handles less common calls: the id must be found, the function imports, or
@@ -269,9 +268,9 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
     const vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
     PyThreadState *tstate = vpy_thread_state();
     uint64_t in = current_recording();
-    bool imports = vpy_thunks.slots.abouts[number].is == VPY_THUNK_IMPORTS;
     words w = {a, b, c, d, e};
     vst_id id = 0;
+    bool imports;
 
     if (in == 0 || tstate == NULL || tstate->interp != state->interpreter ||
         tstate->tracing) {
@@ -281,8 +280,9 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         return forward(s, w);
     }
-    if (vpy_thunks.slots.abouts[number].owner == VPY_OF_CALLS)
-        return call_by_type(a, b, c, number);
+    if (s->is_call_slot)
+        return call_by_type(s, w, in, tstate);
+    imports = vpy_thunks.slots.abouts[number].is == VPY_THUNK_IMPORTS;
     if ((!imports || vpy_thunks_cover_functions()) &&
         vpy_frames_catch_up(tstate) && caller_is_recorded(tstate))
         id = id_anew(number, tstate, w.a);

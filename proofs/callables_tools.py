@@ -1,0 +1,81 @@
+"""The calls in C that vestige and other tools record while a function runs, by the names that each tool gives them.
+
+A tool is a function that runs another one and returns the names of the calls in C. tools() returns those that are installed:
+torch only with Pythons for which it has a wheel.
+"""
+
+import cProfile
+import importlib.util
+import json
+import os
+import pstats
+import re
+import tempfile
+from pathlib import Path
+
+from vestige import _core, profile
+
+
+def events_of(write):
+    """The events with a duration in a file of Chrome's format, which `write` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        write(str(path))
+        return [e for e in json.loads(path.read_text())["traceEvents"] if e.get("ph") == "X"]
+
+
+def recorded(function, engine):
+    """The spans of vestige, which must have used this engine."""
+    with profile(engine=engine, gc=False) as prof:
+        function()
+    if prof._session.engine not in (engine, _core.engines[0]):
+        raise RuntimeError(f"recorded by {prof._session.engine}")
+    return events_of(prof.export_chrome_trace)
+
+
+def by_cprofile(function):
+    prof = cProfile.Profile()
+    prof.runcall(function)
+    return {name for (_, _, name) in pstats.Stats(prof).stats if name.startswith("<") and "Profiler" not in name}
+
+
+def by_viztracer(function):
+    from viztracer import VizTracer
+
+    tracer = VizTracer(verbose=0)
+    tracer.start()
+    function()
+    tracer.stop()
+    names = {event["name"] for event in events_of(tracer.save)}
+    return {name for name in names if not re.search(r" \(.*:\d+\)$", name)}  # as a function in Python is called
+
+
+def by_torch(function):
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch would report every start
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as torch_profile
+
+    with torch_profile(activities=[ProfilerActivity.CPU], with_stack=True) as prof:
+        function()
+    names = {event["name"] for event in events_of(prof.export_chrome_trace) if event.get("cat") == "python_function"}
+    return {name for name in names if name.startswith("<")}
+
+
+def by_engine(engine):
+    return lambda function: {e["name"] for e in recorded(function, engine) if e["name"].startswith("<built-in")}
+
+
+def tools():
+    """Returns {name: tool}; vestige's engines first."""
+    found = {engine: by_engine(engine) for engine in _core.engines} | {"cProfile": by_cprofile}
+    if importlib.util.find_spec("viztracer"):
+        found["VizTracer"] = by_viztracer
+    if importlib.util.find_spec("torch"):
+        found["torch.profiler"] = by_torch
+    return found
+
+
+def seen_by(tool, function, names):
+    """Which of the names the tool has."""
+    found = tool(function)
+    return [name for name in names if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one) for one in found)]
