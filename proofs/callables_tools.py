@@ -75,7 +75,16 @@ def tools():
     return found
 
 
+def called(shown):
+    """The name of a function or class in the way that a tool shows a call of it: `append` in `<method 'append' of 'list'
+    objects>`, `<built-in method append of list object at 0x7f>` and `list.append`.
+    """
+    words = re.findall(r"[\w.]+", shown.replace("built-in", ""))
+    kinds = ("method", "function", "type")
+    return next((word for word in words if word not in kinds), "").rpartition(".")[2]
+
+
 def seen_by(tool, function, names):
     """Which of the names the tool has."""
-    found = tool(function)
-    return [name for name in names if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one) for one in found)]
+    found = {called(shown) for shown in tool(function)}
+    return [name for name in names if name in found]

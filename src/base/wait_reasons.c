@@ -10,6 +10,7 @@
 #define METHOD "<built-in method "
 #define OF " of "
 #define OBJECT " object>"
+#define CLASS "type" /* called on the class, which is the definition's file */
 #define PYTHON ".py"
 
 /* Names, each followed by a space. `owner` is the type of a method's object, ""
@@ -43,7 +44,6 @@ static const struct {
      "accept _accept connect connect_ex recv recv_into recvfrom recvfrom_into "
      "recvmsg recvmsg_into "},
     {VST_WAIT_IO, "_ssl._SSLSocket", "do_handshake read "},
-    /* Loops of events. Their callbacks in Python are calls of their own. */
     {VST_WAIT_IO, "QApplication", "exec exec_ "},
     {VST_WAIT_IO, "QGuiApplication", "exec exec_ "},
     {VST_WAIT_IO, "QCoreApplication", "exec exec_ "},
@@ -85,8 +85,18 @@ static const struct {
 };
 
 /* Event loops in C, which call functions of the program. */
-static const char *const loops[] = {"uvloop.loop.Loop",
-                                    "gevent.libev.corecext.loop"};
+static const char *const loops[] = {
+    "uvloop.loop.Loop",
+    "gevent.libev.corecext.loop",
+    "QApplication",
+    "QGuiApplication",
+    "QCoreApplication",
+    "QEventLoop",
+    "PySide6.QtWidgets.QApplication",
+    "PySide6.QtGui.QGuiApplication",
+    "PySide6.QtCore.QCoreApplication",
+    "PySide6.QtCore.QEventLoop",
+};
 
 const char *vst_wait_reason_name(uint32_t reason)
 {
@@ -208,10 +218,14 @@ static bool reason_describe(const vst_definition *d, waiting_function *function)
     }
     if (d->kind != VST_DEF_NATIVE)
         return false;
-    if (take_start(&function->name, METHOD))
-        return take_end(&function->name, OBJECT) &&
-               reason_split(&function->name, &function->owner) &&
-               function->owner.length != 0;
+    if (take_start(&function->name, METHOD)) {
+        if (!take_end(&function->name, OBJECT) ||
+            !reason_split(&function->name, &function->owner))
+            return false;
+        if (is_equal(&function->owner, CLASS))
+            function->owner = (piece){d->file, d->file_len};
+        return function->owner.length != 0;
+    }
     return take_start(&function->name, FUNCTION) &&
            take_end(&function->name, ">");
 }

@@ -570,6 +570,21 @@ static void only_own_time_around_other_calls_is_waiting(void)
               VST_WAIT_NONE);
     CHECK(!waiter_of(VST_DEF_NATIVE, "<built-in function sleep>", "", "")
                .is_around);
+    CHECK(waiter_of(VST_DEF_NATIVE,
+                    "<built-in method exec of QApplication object>", "", "")
+              .is_around);
+}
+
+static void a_method_called_on_its_class_waits_too(void)
+{
+    const char *name = "<built-in method exec of type object>";
+    const char *class = "PySide6.QtWidgets.QApplication";
+
+    CHECK_INT(waiter_of(VST_DEF_NATIVE, name, class, "").reason, VST_WAIT_IO);
+    CHECK(waiter_of(VST_DEF_NATIVE, name, class, "").is_around);
+    CHECK_INT(waiter_of(VST_DEF_NATIVE, name, "Plan", "").reason,
+              VST_WAIT_NONE);
+    CHECK_INT(waiter_of(VST_DEF_NATIVE, name, "", "").reason, VST_WAIT_NONE);
 }
 
 static void a_project_adds_functions_that_wait(void)
@@ -609,6 +624,7 @@ int main(void)
     TEST(threads_keep_apart);
     TEST(functions_that_wait_are_known_by_name);
     TEST(only_own_time_around_other_calls_is_waiting);
+    TEST(a_method_called_on_its_class_waits_too);
     TEST(a_project_adds_functions_that_wait);
     return checks_end();
 }

@@ -77,6 +77,31 @@ static PyTypeObject slow_type = {
     .tp_new = PyType_GenericNew,
 };
 
+/* ---- methods that a descriptor makes, as in PyQt ---------------------------- */
+
+static PyObject *press(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef press_method = {"press", press, METH_NOARGS, NULL};
+
+static PyObject *described_get(PyObject *self, PyObject *object,
+                               PyObject *class)
+{
+    (void)self;
+    return PyCFunction_New(&press_method, object != NULL ? object : class);
+}
+
+static PyTypeObject described_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "sip.methoddescriptor",
+    .tp_basicsize = sizeof(PyObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_descr_get = described_get,
+    .tp_new = PyType_GenericNew,
+};
+
 /* ---- the pointers, as they are now ------------------------------------------ */
 
 static PyObject *pointers(PyObject *self, PyObject *callable)
@@ -113,7 +138,8 @@ PyMODINIT_FUNC PyInit_callables(void)
     PyObject *module;
     fast_object *lasting;
 
-    if (PyType_Ready(&fast_type) < 0 || PyType_Ready(&slow_type) < 0)
+    if (PyType_Ready(&fast_type) < 0 || PyType_Ready(&slow_type) < 0 ||
+        PyType_Ready(&described_type) < 0)
         return NULL;
     module = PyModule_Create(&definition);
 #ifdef Py_GIL_DISABLED
@@ -124,5 +150,7 @@ PyMODINIT_FUNC PyInit_callables(void)
     PyModule_AddObject(module, "lasting", (PyObject *)lasting);
     Py_INCREF(&slow_type);
     PyModule_AddObject(module, "Slow", (PyObject *)&slow_type);
+    Py_INCREF(&described_type);
+    PyModule_AddObject(module, "Described", (PyObject *)&described_type);
     return module;
 }

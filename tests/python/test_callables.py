@@ -238,6 +238,20 @@ def test_an_object_that_is_freed_while_it_has_a_thunk_takes_it_along(engine, cal
         assert vestige._core.hooks_in_place() == 0
 
 
+def test_a_method_that_a_descriptor_made_earlier_has_a_span(engine, callables):
+    class Button:
+        press = callables.Described()
+
+    earlier = Button().press
+
+    def outer():
+        earlier()
+        Button().press()
+
+    assert natives(outer, engine) == ["<built-in method press of Button object>"] * 2
+    assert type(Button().press) is type(len)
+
+
 def test_classes_made_meanwhile_are_called_as_others(engine, callables):
     class Before(callables.Slow):
         pass

@@ -63,6 +63,18 @@ static void report_method(PyMethodDef *method, PyTypeObject *type,
     found(&it);
 }
 
+/* Reports the definition of the function that a descriptor makes whenever it is
+ * asked for one: the program may have kept such a function. */
+static void report_made(PyObject *descriptor, PyTypeObject *class,
+                        found_fn *found)
+{
+    PyObject *made = vpy_described_function(descriptor, class);
+
+    if (made != NULL && PyCFunction_CheckExact(made))
+        report_method(((PyCFunctionObject *)made)->m_ml, class, found);
+    Py_XDECREF(made);
+}
+
 /* Reports the definition behind a value. A static method is a staticmethod
  * object around a built-in function; pybind11 wraps its functions into instance
  * methods. holder: the module or type whose dictionary has the value. */
@@ -90,6 +102,8 @@ static void report_value(PyObject *value, PyObject *holder, found_fn *found)
             vpy_find_callable(inner, holder, found);
     } else if (type->tp_call != NULL) {
         vpy_find_callable(value, holder, found);
+    } else if (holder != NULL && PyType_Check(holder)) {
+        report_made(value, (PyTypeObject *)holder, found);
     }
 }
 

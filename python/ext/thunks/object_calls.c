@@ -123,6 +123,19 @@ void vpy_descriptors_watch(PyTypeObject *type)
     __atomic_store_n(&type->tp_descr_get, descriptor_get, __ATOMIC_RELEASE);
 }
 
+PyObject *vpy_described_function(PyObject *descriptor, PyTypeObject *class)
+{
+    PyObject *made;
+
+    if (Py_TYPE(descriptor)->tp_descr_get != descriptor_get)
+        return NULL;
+    made = watched_base(Py_TYPE(descriptor))
+               ->get(descriptor, NULL, (PyObject *)class);
+    if (made == NULL)
+        PyErr_Clear();
+    return made;
+}
+
 /* ---- the end ------------------------------------------------------------- */
 
 void vpy_objects_unwatch(void)

@@ -121,6 +121,9 @@ bool vpy_object_has_thunk(PyObject *object);
 bool vpy_object_watch(PyTypeObject *type);
 /* Puts thunks in front of the functions that descriptors of this type make. */
 void vpy_descriptors_watch(PyTypeObject *type);
+/* Returns the function that a descriptor of a watched type makes for a class: a
+ * new reference, or NULL. */
+PyObject *vpy_described_function(PyObject *descriptor, PyTypeObject *class);
 void vpy_objects_unwatch(void); /* all */
 
 /* ---- thunk_slots.c ----------------------------------------------------- */
