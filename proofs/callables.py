@@ -10,7 +10,6 @@ there and named. callables_inside.py makes the calls.
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,7 +93,9 @@ def main():
             cells = [found["error"], ""] if "error" in found else [f"{share:.0%}" for share in found["shares"]]
             shares.append(f"| {version} | {program} | {' | '.join(cells)} |")
             print(shares[-1], flush=True)
-    text = HEAD + f"| Python | kind | direct calls, with both engines | {' | '.join(TOOLS)} |\n|---|---|---|---|---|---|\n"
+    text = (
+        HEAD + f"| Python | kind | direct calls, with both engines | {' | '.join(TOOLS)} |\n|---|---|---|---|---|---|\n"
+    )
     text += "\n".join(lines) + "\n\n## Ten numeric programs\n\n"
     text += "The share of the time of the program that lies in calls of C with a span of their own (turbo): functions alone, and with\n"
     text += "classes, ufuncs, operators of arrays and other callables.\n\n"

@@ -22,7 +22,6 @@ from collections import deque
 from pathlib import Path
 
 from callables_tools import called, recorded, seen_by, tools
-
 from vestige import _core, profile
 
 FOLDER = Path(sys.argv[2])

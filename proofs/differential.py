@@ -1,6 +1,7 @@
 """Generated programs, recorded by every engine of every Python here, against an oracle that uses no hooks.
 
     python proofs/differential.py                                 2,500 programs on each Python, results/differential.md
+    python proofs/differential.py --python 3.12                   replaces the rows of that Python
     python proofs/differential.py --python 3.12 --programs 100    no results are written
     python proofs/differential.py --seed 7                        other programs
     python proofs/differential.py --python 3.15 --jit             only with the JIT on
@@ -127,6 +128,18 @@ def ask(python: str, programs: int, number: int, jit: bool) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def rows_of_page(rows: list[str]) -> list[str]:
+    """Returns the rows of the page with these in place of those of the same Pythons."""
+
+    def python(row: str) -> tuple[bool, str]:
+        version = row.split("|")[1].partition(",")[0].strip()
+        return version.endswith("t"), version.rpartition(".")[0]
+
+    new = {python(row) for row in rows}
+    kept = [line for line in RESULTS.read_text().splitlines() if line.startswith("| 3.") and python(line) not in new]
+    return sorted([*kept, *rows], key=python)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Generated programs, recorded by every engine.")
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
@@ -154,9 +167,9 @@ def main() -> int:
         failures += found["wrong"]
         print("\n".join(rows[-len(found["calls"]) :]), f"{time.monotonic() - started:.0f} s", flush=True)
     print("\n\n".join(failures))
-    if not options.python and not options.jit and options.programs >= 2000:
+    if not options.jit and options.programs >= 2000:
         seed = f"\nSeed {options.seed}; {platform.system()} on {platform.machine()}.\n"
-        RESULTS.write_text(HEAD + "\n".join(rows) + "\n" + seed)
+        RESULTS.write_text(HEAD + "\n".join(rows_of_page(rows)) + "\n" + seed)
     return 1 if failures else 0
 
 

@@ -211,6 +211,36 @@ def test_waits_until_something_happens_are_no_requests(tmp_path, entries, kinds)
     assert [finding.kind for finding in told if finding.kind == "many requests"] == kinds
 
 
+@pytest.mark.parametrize(
+    "name", ["<built-in method execute of _duckdb.DuckDBPyConnection object>", "<built-in function wait_c>"]
+)
+def test_queries_by_callables_that_are_no_functions_of_c_are_requests(tmp_path, name):
+    entries = [define(2, "load"), define(4, name, "database", 0, kind=2)]
+    words = [word for _ in range(1000) for word in (enter(2), enter(4), leave(4, 900_000), leave(2))]
+    path = made(tmp_path, enter(1), *words, leave(1), entries=entries)
+    (told,) = find(evidence(path, start_ns=0, end_ns=1_000_000_000))
+    assert told.kind == "many requests" and told.where["function"].endswith("main") and "load" in told.where["calls"]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("<built-in function add>", "add"), ("<built-in type deque>", "deque")])
+def test_short_calls_of_ufuncs_and_classes_are_told(tmp_path, name, shown):
+    words = [word for _ in range(100_000) for word in (enter(2), leave(2, 1000))]
+    path = made(tmp_path, enter(1), *words, leave(1), entries=[define(2, name, "numpy", 0, kind=2)])
+    (told,) = find(evidence(path, start_ns=0, end_ns=200_000_000))
+    assert told.kind == "short calls" and told.text.startswith(f"{shown} is called 100,000 times")
+
+
+@pytest.mark.parametrize("name", ["exec of QApplication", "exec of type"])
+def test_an_event_loop_of_qt_waits_between_its_callbacks(tmp_path, name):
+    entries = [define(2, f"<built-in method {name} object>", "QApplication", 0, kind=2), define(3, "clicked")]
+    words = [enter(2), enter(3), leave(3, 900_000_000), leave(2, 100_000_000)]
+    path = made(tmp_path, enter(1), *words, leave(1), entries=entries)
+    seen = evidence(path, start_ns=0, end_ns=1_000_000_000)
+    assert find(seen) == []
+    (loop,) = [node for node in seen.places.nodes if "exec" in node.name]
+    assert loop.waits_for == "io" and loop.waited_ns // 1_000_000 == 100
+
+
 WAITPID = define(2, "<built-in function waitpid>", "posix", 0, kind=2)
 
 
