@@ -36,7 +36,7 @@ static void a_reader_meanwhile_sees_records_that_fit_together(void)
     pthread_create(&thread, NULL, record_until_told, NULL);
     while (file_size() < MIB - 64 * 1024)
         sched_yield();
-    for (int i = 0; i < 60 && checks_bad == 0; i++) {
+    for (unsigned i = 60 / check_step(1, 3); i > 0 && checks_bad == 0; i--) {
         trace = open_file(&info);
         s = see(trace);
         CHECK_INT(s.gaps, 0);

@@ -141,7 +141,7 @@ static void follow_threads(uint64_t max_size)
     stopping = 0;
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, record_some, &most);
-    for (int i = 0; i < 100 && checks_bad == 0; i++) {
+    for (unsigned i = 100 / check_step(1, 3); i > 0 && checks_bad == 0; i--) {
         follow(&self);
         CHECK_INT(self.s.gaps, 0);
     }

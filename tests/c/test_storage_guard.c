@@ -193,7 +193,7 @@ static void many_threads_may_find_it_cut_at_once(void)
     pthread_t threads[THREADS];
     pthread_attr_t attributes;
 
-    for (int round = 0; round < 10; round++) {
+    for (unsigned round = 0; round < 10 / check_step(1, 2); round++) {
         begin((vst_session_options){.max_size = round % 2 ? 4 << 20 : 0});
         go = 0;
         for (int i = 0; i < THREADS; i++) {
