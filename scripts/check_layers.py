@@ -48,6 +48,7 @@ SESSION = len(LAYERS)  # src/session.c, above all folders
 # session/, which gives out the trace of its recording, and core_module.c, which puts all of it together, know both.
 # calls/, program/ and thunks/ make up the hooks and call each other. Nobody knows py311/: see OF_311.
 EXT_KNOWS = {
+    "pch": set(),
     "base": set(),
     "read": {"base"},
     "traceback": {"base"},
