@@ -20,21 +20,32 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 be_patient()
 
 
-def pytest_collection_modifyitems(config, items):
-    """Deselects tests marked any_python that another Python runs: each of their files runs on one of the versions in
-    VESTIGE_TURNS. Without this variable, all tests run.
+def runs_elsewhere(path):
+    """Whether another Python runs the tests of a file that are marked any_python: the versions in VESTIGE_TURNS take
+    turns. Without this variable, all tests run.
     """
+    turns = os.environ.get("VESTIGE_TURNS", "").split()
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}{'t' * HERE['nogil']}"
+    return bool(turns) and turns[crc32(path.name.encode()) % len(turns)] != here
+
+
+def pytest_ignore_collect(collection_path):
+    """Does not import files whose tests all run elsewhere, which takes seconds."""
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    if (
+        is_test
+        and runs_elsewhere(collection_path)
+        and "\npytestmark = pytest.mark.any_python\n" in collection_path.read_text()
+    ):
+        return True
+    return None  # pytest decides
+
+
+def pytest_collection_modifyitems(config, items):
+    """Deselects tests marked any_python that another Python runs."""
     leave_out_slow(config, items)
     skip_what_cannot_run_here(items)
-    turns = os.environ.get("VESTIGE_TURNS", "").split()
-    if not turns:
-        return
-    here = f"{sys.version_info[0]}.{sys.version_info[1]}{'t' * HERE['nogil']}"
-    others = [
-        item
-        for item in items
-        if item.get_closest_marker("any_python") and turns[crc32(item.path.name.encode()) % len(turns)] != here
-    ]
+    others = [item for item in items if item.get_closest_marker("any_python") and runs_elsewhere(item.path)]
     left = set(others)
     items[:] = [item for item in items if item not in left]
     config.hook.pytest_deselected(items=others)
