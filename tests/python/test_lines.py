@@ -21,9 +21,12 @@ SLEEP = "<built-in function sleep>"
 
 
 def record(tmp_path, source, *words, name="program.py"):
-    """Runs a program, with `from time import sleep` put before its first line."""
+    """Runs a program, with `from time import sleep` put before its first line. Imports asyncio only for programs that
+    use it, because this takes longer than the rest.
+    """
     program = tmp_path / name
-    program.write_text("from time import sleep; import asyncio\n" + textwrap.dedent(source).lstrip("\n"))
+    imports = "from time import sleep" + "; import asyncio" * ("asyncio" in source)
+    program.write_text(imports + "\n" + textwrap.dedent(source).lstrip("\n"))
     trace = tmp_path / "t.vst"
     command = [sys.executable, "-m", "vestige", "run", "-q", "-o", str(trace), "--force", *words, str(program)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
@@ -290,9 +293,8 @@ def test_short_calls_that_are_left_out_stay_out(tmp_path, engine):
         "--min-duration=100ms",
     )
     names = {function.name for function in trace.functions() if function}
-    spans = {trace.functions()[row.func].name for row in trace.tables(["functions"])["functions"] if row.calls}
     assert "quick" in names
-    assert "quick" not in spans
+    assert all(end - start >= 100_000_000 for start, end in trace.spans("quick"))  # the machine may stop a call
     assert lines(trace)["main", 8, SLEEP, False] == 1
 
 
