@@ -80,6 +80,9 @@ EXT_ADAPTERS = {ADAPTERS / "cupti" / "cupti.h": "session"}
 # Headers of the core that are not installed, and the folders of the extension that may include each; "core_module" is
 # core_module.c.
 EXT_CORE = {
+    CORE / "base" / "heap.h": "session",
+    CORE / "base" / "intern.h": "session",
+    CORE / "base" / "short_text.h": "calls session",
     CORE / "base" / "wait_reasons.h": "calls",
     CORE / "flight.h": "program session",
     CORE / "graph" / "nodes.h": "read",

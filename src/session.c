@@ -1,12 +1,11 @@
 /* One recording from start to finish: the only file that knows the registry,
  * the recorder, the file and replay. Called by one thread at a time. A session
  * belongs to the process that made it; in a forked child it does nothing. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <vestige/session.h>
 
+#include "base/short_text.h"
 #include "os/os.h"
 #include "os/storage_guard.h"
 #include "record/recording.h"
@@ -190,16 +189,17 @@ static void session_write_waits(vst_session *session)
 {
     vst__os_waits *waits = &session->waits;
     char json[VST_OS_WAITS_MAX * 48];
-    size_t length = 1;
+    vst__short_text text = vst__short_text_in(json, sizeof json);
 
     vst__os_waits_end(waits);
-    json[0] = '{';
-    for (size_t i = 0; i < waits->count; i++)
-        length += (size_t)snprintf(
-            json + length, sizeof json - length, "%s\"%" PRIu64 "\": %" PRIu64,
-            i != 0 ? ", " : "", waits->sums[i].tid, waits->sums[i].ns);
-    json[length++] = '}';
-    json[length] = 0;
+    vst__put_word(&text, "{");
+    for (size_t i = 0; i < waits->count; i++) {
+        vst__put_word(&text, i != 0 ? ", \"" : "\"");
+        vst__put_number(&text, (int64_t)waits->sums[i].tid);
+        vst__put_word(&text, "\": ");
+        vst__put_number(&text, (int64_t)waits->sums[i].ns);
+    }
+    vst__put_word(&text, "}");
     vst_recording_set_metadata(session->recording, "vestige.processor_waits",
                                json);
 }
@@ -243,6 +243,14 @@ static bool session_is_unnoticed_fork(const vst_session *session)
 {
     return !session_is_ours(session) && session->recording != NULL &&
            vst__recording_is_ours(session->recording);
+}
+
+void vst_session_close_file(vst_session *session)
+{
+    if (session_is_ours(session) || session_is_unnoticed_fork(session))
+        return;
+    vst__file_destroy(session->file);
+    session->file = NULL;
 }
 
 void vst_session_destroy(vst_session *session)

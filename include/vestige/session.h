@@ -88,6 +88,11 @@ VST_API vst_status vst_session_finish(vst_session *session, vst_error *error);
 /* Finishes if necessary, and frees the session, its tracers and collectors.
  * Traces that were opened from it stay valid. Ignores NULL. */
 VST_API void vst_session_destroy(vst_session *session);
+/* Closes the file of a session that was made before a fork. After that, only
+ * vst_session_destroy may be called, at any time: freeing memory makes a child
+ * copy pages of its parent. Does nothing in the process that made the
+ * session. */
+VST_API void vst_session_close_file(vst_session *session);
 
 /* Returns whether the session is recording. False in a forked child. */
 VST_API bool vst_session_is_recording(const vst_session *session);

@@ -54,6 +54,16 @@ static inline PyObject *vpy_loaded_module(const char *name)
     return module;
 }
 
+/* Changes a bytes object that nobody else refers to; text has its length. */
+static inline void vpy_bytes_change(PyObject *bytes, const char *text)
+{
+    memcpy(PyBytes_AS_STRING(bytes), text, (size_t)PyBytes_GET_SIZE(bytes));
+    _Py_COMP_DIAG_PUSH
+    _Py_COMP_DIAG_IGNORE_DEPR_DECLS
+    ((PyBytesObject *)bytes)->ob_shash = -1; /* not known */
+    _Py_COMP_DIAG_POP
+}
+
 /* Returns a number that changes whenever the type changes; 0: not known. */
 static inline uint32_t vpy_type_version(PyTypeObject *type)
 {

@@ -225,7 +225,8 @@ static int add_functions(PyObject *module)
 static int module_exec(PyObject *module)
 {
     if (check_interpreter() < 0 || vpy_errors_init(module) < 0 ||
-        vpy_code_ids_init() < 0 || vpy_callable_ids_init() < 0 ||
+        vpy_names_init() < 0 || vpy_code_ids_init() < 0 ||
+        vpy_callable_ids_init() < 0 ||
         vpy_inside_init(module, vpy_calls_hooks.code_extra_index) < 0 ||
         vpy_forks_init(module) < 0 || vpy_exits_init(module) < 0 ||
         vpy_gc_init() < 0 || vpy_tasks_init() < 0 ||

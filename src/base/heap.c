@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/at_fork.h"
+
 enum {
     HEAD = 16,
     SLAB = 256 * 1024,
@@ -41,10 +43,10 @@ bool vst__heap_is_malloc;
 bool vst__heap_is_malloc;
 #endif
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static VST_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by the lock: */
-static head *free_blocks[CLASSES];
-static char *slab, *slab_end;
+static VST_AT_FORK head *free_blocks[CLASSES];
+static VST_AT_FORK char *slab, *slab_end;
 
 static void heap_before_fork(void)
 {

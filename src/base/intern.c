@@ -13,6 +13,9 @@ typedef struct slot {
     uint32_t number; /* 0 if the slot is empty */
 } slot;
 
+/* A forked child makes a set that often stays small. */
+enum { FIRST_SLOTS = 64 };
+
 struct vst__intern {
     slot *slots;
     size_t mask;
@@ -77,7 +80,7 @@ vst__intern *vst__intern_create(void)
 
     if (set == NULL)
         return NULL;
-    set->mask = 255;
+    set->mask = FIRST_SLOTS - 1;
     set->slots = vst__calloc(set->mask + 1, sizeof *set->slots);
     if (set->slots == NULL) {
         vst__free(set);

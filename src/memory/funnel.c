@@ -56,6 +56,8 @@ static vst__os_exit exit_hook;
 /* Held during start and stop; no hook takes it. */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool has_hooks; /* guarded by control_lock */
+/* Set before control_lock is taken for the first time. */
+static bool was_used;
 
 atomic_uint vst__memory_mode;
 static struct {
@@ -121,6 +123,8 @@ static void funnel_thread_ends(void *state)
  * the originals until memory is traced again or stopped. */
 static void funnel_after_fork_in_child(void)
 {
+    if (!was_used) /* a child copies each page that it writes */
+        return;
     atomic_store(&vst__memory_mode, OFF);
     pthread_mutex_init(&threads_lock, NULL);
     pthread_mutex_init(&control_lock, NULL);
@@ -408,6 +412,7 @@ vst_status vst_memory_start(vst_recording *recording,
     vst_status status = VST_E_BUSY;
 
     vst_memory_enter();
+    was_used = true;
     pthread_mutex_lock(&control_lock);
     if (!vst__memory_is_on())
         status = funnel_start(recording, options);
@@ -431,6 +436,7 @@ static void wait_until_nobody_is_inside(void)
 void vst_memory_stop(void)
 {
     vst_memory_enter();
+    was_used = true;
     pthread_mutex_lock(&control_lock);
     if (vst__memory_is_on()) {
         atomic_store(&vst__memory_mode, OFF);

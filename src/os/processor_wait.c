@@ -7,27 +7,43 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/short_text.h"
+
+/* strtoull would read tables of the locale, whose pages a short process does
+ * not have yet. */
+static uint64_t number_at(const char *text)
+{
+    uint64_t number = 0;
+
+    for (; *text >= '0' && *text <= '9'; text++)
+        number = number * 10 + (uint64_t)(*text - '0');
+    return number;
+}
 
 /* Reads the wait of one thread, the second number of its schedstat. */
 static uint64_t wait_of(int folder, const char *thread)
 {
-    char path[NAME_MAX + sizeof "/schedstat"], text[96], *behind;
+    char path[NAME_MAX + sizeof "/schedstat"], text[96];
+    vst__short_text name = vst__short_text_in(path, sizeof path);
+    const char *behind;
     ssize_t length;
     int fd;
 
-    snprintf(path, sizeof path, "%s/schedstat", thread);
+    vst__put_word(&name, thread);
+    vst__put_word(&name, "/schedstat");
     fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     length = read(fd, text, sizeof text - 1);
     close(fd);
     text[length > 0 ? length : 0] = 0;
-    strtoull(text, &behind, 10); /* skip the time that the thread ran */
-    return strtoull(behind, NULL, 10);
+    behind = text + strcspn(text, " "); /* the time that the thread ran */
+    return *behind != 0 ? number_at(behind + 1) : 0;
 }
 
 /* Returns whether the process has one thread, by the number of links of the

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/at_fork.h"
 #include "os/os.h"
 #include "record/slots.h"
 
@@ -63,7 +64,7 @@ static VST_THREAD_LOCAL vst__thread_waits here VST_TLS_MODEL;
 /* seq_cst on both sides: a thread that counts itself inside, and then finds the
  * lock still watched, is waited for by vst__lock_watch(). */
 static const vst_lock *watched;
-static uint32_t inside;
+static VST_AT_FORK uint32_t inside;
 static uint64_t watch_number; /* changes only while no lock is watched */
 
 /* Constant while any hook is installed. */

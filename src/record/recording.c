@@ -12,21 +12,22 @@
 
 #include <string.h>
 
+#include "base/at_fork.h"
 #include "base/heap.h"
 #include "os/os.h"
 #include "record/lock_waits.h"
 #include "record/switches.h"
 
-vst__recorder_mutex vst__recorder_lock = {PTHREAD_MUTEX_INITIALIZER};
+VST_AT_FORK vst__recorder_mutex vst__recorder_lock = {PTHREAD_MUTEX_INITIALIZER};
 VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
-vst_recording *vst__recording_now;
+VST_AT_FORK vst_recording *vst__recording_now;
 VST_READ_BY_HOOKS VST_OWN_LINE uint64_t vst_recording_epoch;
 
 /* Guarded by the lock. Recordings have even epochs. If the chunks of a
  * recording are gone, its epoch becomes the next odd number, which no other
  * recording has (words: kept). */
-static uint64_t last_epoch;
-static uint32_t forks; /* how many forks lie between the first process and this
+static VST_AT_FORK uint64_t last_epoch;
+static VST_AT_FORK uint32_t forks; /* how many forks lie between the first process and this
                         * one */
 
 /* Pairs with the relaxed load in vst_record. A hook reaches what was set up

@@ -11,7 +11,7 @@
 #include "record/memory.h"
 #include "record/recording.h"
 
-enum { FIRST_KEYS = 1024, FIRST_SLOTS = 2048 };
+enum { FIRST_KEYS = 64, FIRST_SLOTS = 128 }; /* enough for short processes */
 
 typedef struct vst__stack_key {
     uint64_t value; /* the frame's address; for LANGUAGE, function and line */

@@ -2,19 +2,21 @@
  * the recorder's lock, never before. */
 #include "record/switches.h"
 
+#include "base/at_fork.h"
+
 enum {
     /* After a fork the helper stays away this long, because the interpreter
      * counts threads right after a fork. */
     AWAY_NS = 50 * 1000000,
 };
 
-static pthread_mutex_t helper_lock = PTHREAD_MUTEX_INITIALIZER;
+static VST_AT_FORK pthread_mutex_t helper_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by the lock: */
 static pthread_t helper;
-static bool is_there;    /* the helper may look at the recording */
-static bool is_joinable; /* the helper has not been joined yet */
+static VST_AT_FORK bool is_there;    /* the helper may look at the recording */
+static VST_AT_FORK bool is_joinable; /* the helper has not been joined yet */
 static uint32_t helper_pid;
-static uint64_t away_ns; /* the helper does not start before this time */
+static VST_AT_FORK uint64_t away_ns; /* the helper does not start before this time */
 /* Number of the current helper; written with the lock held, atomic. A helper
  * with another number ends; it reads this number while it waits. */
 static uint32_t current;

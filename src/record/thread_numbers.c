@@ -4,6 +4,8 @@
  * of a lock. */
 #include "record/lock_waits.h"
 
+#include "base/at_fork.h"
+
 enum { PLACES_BITS = 12, PLACES = 1 << PLACES_BITS, PROBES = 16 };
 
 /* Written under the recorder's lock. A place's number is stored before its key,
@@ -22,8 +24,8 @@ static size_t first_place(uintptr_t key)
 
 /* Places that were given a key since all were cleared; there may be others if
  * the list is full. Under the recorder's lock. */
-static uint16_t given[64];
-static size_t given_count;
+static VST_AT_FORK uint16_t given[64];
+static VST_AT_FORK size_t given_count;
 
 static bool are_listed(void)
 {

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/at_fork.h"
 #include "base/grow.h"
 #include "base/map64.h"
 #include "os/os.h"
@@ -19,7 +20,7 @@
 
 enum { REMEMBERED_MAX = 1 << 16 }; /* most addresses that are remembered */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static VST_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Guarded by the lock. */
 static vst__map64 known; /* address -> place of its first frame << 32 | count */

@@ -29,6 +29,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/at_fork.h"
 #include "os/os.h"
 
 /* The wait is limited, because a signal handler may fork after it interrupted a
@@ -36,8 +37,8 @@
 enum { FORK_WAITS_MAX = 100000 };
 
 int (*vst__native_backtrace)(void **addresses, int max);
-atomic_uint vst__native_inside;
-atomic_bool vst__native_is_forking;
+VST_AT_FORK atomic_uint vst__native_inside;
+VST_AT_FORK atomic_bool vst__native_is_forking;
 
 static void native_before_fork(void)
 {

@@ -14,12 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/at_fork.h"
 #include "os/os.h"
 #include "traceback/language.h"
 
 enum { SLOTS_FIRST = 256 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static VST_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by the lock: open addressing, a power of two of slots. */
 static vst_traceback **slots;
 static size_t slots_count, used;

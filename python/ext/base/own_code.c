@@ -6,6 +6,7 @@
 
 #include "base/state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct vpy_own_code_state *const state = &vpy_base.own_code;
@@ -53,13 +54,52 @@ static PyObject *find_own_folder(void)
     return folder;
 }
 
+/* Returns whether sys.path has the items that were read last. Objects are
+ * compared, because a forked child that makes objects copies pages. */
+static bool path_is_known(PyObject *path)
+{
+    if (state->known == NULL || path == NULL || !PyList_Check(path) ||
+        PyList_GET_SIZE(path) != state->known_count)
+        return false;
+    for (Py_ssize_t i = 0; i < state->known_count; i++)
+        if (PyList_GET_ITEM(path, i) != state->known[i])
+            return false;
+    return true;
+}
+
+/* Keeps references to the items, unless an item may have code of the program
+ * that runs when it is freed. */
+static void know_path(PyObject *folders)
+{
+    Py_ssize_t count = folders != NULL ? PyTuple_GET_SIZE(folders) : 0;
+    PyObject **known = malloc((size_t)(count + 1) * sizeof *known);
+
+    while (state->known_count > 0)
+        Py_DECREF(state->known[--state->known_count]);
+    free(state->known);
+    state->known = NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (known == NULL || !PyUnicode_CheckExact(PyTuple_GET_ITEM(folders, i)))
+            count = -1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        known[i] = Py_NewRef(PyTuple_GET_ITEM(folders, i));
+    if (count < 0) {
+        free(known);
+        return;
+    }
+    state->known = known;
+    state->known_count = count;
+}
+
 bool vpy_own_code_begin(void)
 {
-    PyObject *path = PySys_GetObject("path"), *old;
-    PyObject *folders =
-        path != NULL && PyList_Check(path) ? PyList_AsTuple(path) : NULL;
-    PyObject *made = PyList_New(0);
+    PyObject *path = vpy_system_object(VPY_NAME_PATH), *old;
+    PyObject *folders, *made;
 
+    if (path_is_known(path))
+        return true;
+    folders = path != NULL && PyList_Check(path) ? PyList_AsTuple(path) : NULL;
+    made = PyList_New(0);
     if (made == NULL) {
         Py_XDECREF(folders);
         return false;
@@ -67,6 +107,7 @@ bool vpy_own_code_begin(void)
     for (Py_ssize_t i = 0; folders != NULL && i < PyTuple_GET_SIZE(folders);
          i++)
         add_folder(made, PyTuple_GET_ITEM(folders, i));
+    know_path(folders);
     Py_XDECREF(folders);
     if (state->own_folder == NULL)
         state->own_folder = find_own_folder();

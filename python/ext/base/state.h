@@ -5,7 +5,7 @@
 #ifndef VPY_BASE_STATE_H
 #define VPY_BASE_STATE_H
 
-#include "vpy.h"
+#include "base/names.h"
 
 #include <sys/resource.h>
 
@@ -83,6 +83,12 @@ struct vpy_inside_frames_state {
 };
 #endif
 
+/* names.c. Written when the module is loaded. */
+struct vpy_names_state {
+    PyObject *objects[VPY_NAMES];
+    PyObject *system; /* the dictionary of sys */
+};
+
 enum { VPY_RUNNERS_MAX = 4 };
 
 /* own_code.c */
@@ -92,6 +98,10 @@ struct vpy_own_code_state {
      * recording starts, and before memory is traced, another list replaces it:
      * release pairs with the acquire in vpy_search_path_prefix. */
     PyObject *search_path;
+    /* The items of sys.path that search_path was made of; NULL: not known.
+     * Guarded by the control lock. */
+    PyObject **known;
+    Py_ssize_t known_count;
     PyObject *own_folder; /* bytes: where the vestige package lies. Written
                            * before the first hook */
     PyObject
@@ -114,6 +124,7 @@ struct vpy_base_state {
 #if VPY_KNOWS_INSIDE
     struct vpy_inside_frames_state frames;
 #endif
+    struct vpy_names_state names;
     struct vpy_own_code_state own_code;
     struct vpy_main_stack_state main_stack;
 };

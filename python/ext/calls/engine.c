@@ -7,6 +7,7 @@
 
 #include "base/inside.h"
 #include "base/json.h"
+#include "base/short_text.h"
 #include "program/program.h"
 #include "thunks/thunks.h"
 
@@ -142,10 +143,18 @@ static void put_fallback(vpy_json *json, const char *name, const char *why)
     vpy_json_string(json, why, strlen(why), VPY_MESSAGE_MAX);
 }
 
-/* Writes metadata for `vestige info`: which parts fell back, and why. */
-static void note_fallbacks(vpy_tracer *tracer)
+static bool has_fallbacks(const char *unseen)
 {
-    const char *unseen = calls_unseen(tracer);
+    bool has = state->missed[0] != 0 || unseen != NULL;
+
+    for (int i = VPY_PART_TURBO + 1; i < VPY_PARTS; i++)
+        has |= vpy_part_trouble((vpy_part)i) != NULL;
+    return has;
+}
+
+/* Writes metadata for `vestige info`: which parts fell back, and why. Takes pages of the stack that a short process does not need otherwise. */
+static VST_NOINLINE void note_fallbacks(vpy_tracer *tracer, const char *unseen)
+{
     char text[8192];
     vpy_json json;
 
@@ -159,8 +168,6 @@ static void note_fallbacks(vpy_tracer *tracer)
         if (why != NULL)
             put_fallback(&json, vpy_part_name((vpy_part)i), why);
     }
-    if (!json.length)
-        return;
     snprintf(text, sizeof text, "{%.*s}", (int)json.length, json.bytes);
     vst_recording_set_metadata(tracer->recording, "vestige.fallbacks", text);
 }
@@ -187,6 +194,8 @@ bool vpy_engine_start(vpy_tracer *tracer)
     const vpy_engine *engine = vpy_engine_choose(&tracer->options);
     bool started = try_start(engine, tracer);
     bool had_noted = state->has_noted;
+    const char *unseen;
+    vst__short_text text;
     char json[64];
 
     if (!started && engine != vpy_engines[0]) {
@@ -202,9 +211,14 @@ bool vpy_engine_start(vpy_tracer *tracer)
     if (!started)
         return false;
     vpy_stacks_make_room();
-    snprintf(json, sizeof json, "\"%s\"", tracer->engine->name);
+    text = vst__short_text_in(json, sizeof json);
+    vst__put_word(&text, "\"");
+    vst__put_word(&text, tracer->engine->name);
+    vst__put_word(&text, "\"");
     vst_recording_set_metadata(tracer->recording, "vestige.engine", json);
-    note_fallbacks(tracer);
+    unseen = calls_unseen(tracer);
+    if (has_fallbacks(unseen))
+        note_fallbacks(tracer, unseen);
     return true;
 }
 

@@ -5,6 +5,7 @@
  * also unregister the callbacks. */
 #include "calls/engine.h"
 
+#include "base/names.h"
 #include "calls/ids.h"
 #include "calls/monitoring_hooks.h"
 #include "calls/monitoring_tool.h"
@@ -22,7 +23,7 @@ static struct vpy_monitoring_state *const state = &vpy_calls.monitoring;
 
 static bool find_events(void)
 {
-    PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
+    PyObject *module = vpy_system_object(VPY_NAME_MONITORING); /* borrowed */
     PyObject *events =
         module != NULL ? PyObject_GetAttrString(module, "events") : NULL;
     bool found = events != NULL;
@@ -141,7 +142,7 @@ static void choose_answer(const vpy_options *options)
 {
     bool leaves_out = VPY_DISABLES_EVENTS &&
                       (options->include != NULL || options->exclude != NULL);
-    PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
+    PyObject *module = vpy_system_object(VPY_NAME_MONITORING); /* borrowed */
     PyObject *disable = NULL;
 
     if ((leaves_out || options->budget > 0) && module != NULL)

@@ -11,11 +11,12 @@
 
 #include "base/inside.h"
 #include "base/json.h"
+#include "base/names.h"
+#include "base/short_text.h"
 #include "calls/turbo_frames.h"
 #include "calls/turbo_test.h"
 #include "thunks/thunks.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- whether it is usable ----------------------------------------------- */
@@ -30,7 +31,7 @@ enum { IS_DEBUG_BUILD = 0 };
  * because a debug build also loads extensions of an ordinary build. */
 static bool is_debug_build(void)
 {
-    return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount") != NULL;
+    return IS_DEBUG_BUILD || vpy_system_object(VPY_NAME_REFCOUNT) != NULL;
 }
 
 const char *vpy_thunks_trouble(void)
@@ -87,32 +88,47 @@ static bool turbo_start(vpy_tracer *tracer)
 static void note_counts(vpy_tracer *tracer)
 {
     const vpy_thunk_counts *counts = vpy_thunks_counts();
+    const struct {
+        const char *name;
+        size_t count;
+    } members[] = {
+        {"{\"covered\": ", counts->covered},
+        {", \"callables\": ", counts->callables},
+        {", \"overflow\": ", counts->overflow},
+        {", \"read_only\": ", counts->read_only},
+        {", \"excluded\": ", counts->excluded},
+        {", \"foreign\": ", counts->foreign},
+        {", \"freed\": ", counts->freed},
+        {", \"pauses\": ", vpy_frames_pauses()},
+    };
     char json[512];
+    vst__short_text text = vst__short_text_in(json, sizeof json);
 
-    snprintf(json, sizeof json,
-             "{\"covered\": %zu, \"callables\": %zu, \"overflow\": %zu, "
-             "\"read_only\": %zu, \"excluded\": %zu, \"foreign\": %zu, "
-             "\"freed\": %zu, \"pauses\": %zu}",
-             counts->covered, counts->callables, counts->overflow,
-             counts->read_only, counts->excluded, counts->foreign,
-             counts->freed, vpy_frames_pauses());
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        vst__put_word(&text, members[i].name);
+        vst__put_number(&text, (int64_t)members[i].count);
+    }
+    vst__put_word(&text, "}");
     vst_recording_set_metadata(tracer->recording, "vestige.turbo", json);
 }
 
 static void note_names(vpy_tracer *tracer)
 {
     const vpy_thunk_counts *counts = vpy_thunks_counts();
-    char text[4 * VPY_UNCOVERED_MAX];
-    vpy_json json = {.length = 0};
+    vpy_json json;
 
+    json.bytes[0] = '{';
+    json.length = 1;
     vpy_json_key(&json, "read_only", 9);
     vpy_json_string(&json, counts->read_only_names,
                     strlen(counts->read_only_names), VPY_UNCOVERED_MAX);
     vpy_json_key(&json, "excluded", 8);
     vpy_json_string(&json, counts->excluded_names,
                     strlen(counts->excluded_names), VPY_UNCOVERED_MAX);
-    snprintf(text, sizeof text, "{%.*s}", (int)json.length, json.bytes);
-    vst_recording_set_metadata(tracer->recording, "vestige.not_covered", text);
+    vpy_json_end(&json);
+    json.bytes[json.length] = 0;
+    vst_recording_set_metadata(tracer->recording, "vestige.not_covered",
+                               json.bytes);
 }
 
 static void turbo_stop(vpy_tracer *tracer)
@@ -120,6 +136,8 @@ static void turbo_stop(vpy_tracer *tracer)
     if (tracer->options.c_functions)
         vpy_thunks_stop();
     vpy_frames_stop(tracer);
+    if (tracer->is_parents)
+        return;
     note_counts(tracer);
     note_names(tracer);
 }

@@ -158,6 +158,9 @@ bool vpy_is_left_out_spin(const vst_definition *definition);
 /* ---- C functions: native_ids.c ------------------------------------------ */
 
 bool vpy_native_ids_begin(vpy_tracer *tracer);
+/* Frees the table that a forked child has of its parent, or each child of a
+ * child would keep one more. */
+void vpy_native_ids_before_fork(void);
 /* For a budget: sets VPY_LEFT_OUT in the ids for which is_out() returns true,
  * and clears it in all others. */
 void vpy_native_ids_rest(bool (*is_out)(vst_id id));

@@ -9,12 +9,13 @@
  * every run: <built-in method append of list object>. */
 #include "calls/ids.h"
 
+#include "base/short_text.h"
 #include "calls/budget.h"
 #include "calls/engine.h"
 #include "program/program.h"
+#include "thunks/thunks.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,29 +39,50 @@ static void native_ids_publish(vpy_native *table, size_t mask)
     __atomic_store_n(&vpy_calls_hooks.natives_mask, mask, __ATOMIC_RELEASE);
 }
 
+static void native_ids_free(vpy_natives *natives)
+{
+    for (uint32_t i = 1; i <= natives->kept_count; i++) {
+        free(natives->kept[i].method);
+        free(natives->kept[i].owner);
+    }
+    free(natives->kept);
+    while (natives->retired_count > 0)
+        free(natives->retired[--natives->retired_count]);
+    free(natives->table);
+    *natives = (vpy_natives){.table = NULL};
+}
+
 /* Call once the hooks are gone. A hook that still waits for the state lock then
  * finds no tracer. */
 static void native_ids_empty(void)
 {
-    for (uint32_t i = 1; i <= state->kept_count; i++) {
-        free(state->kept[i].method);
-        free(state->kept[i].owner);
-    }
-    free(state->kept);
-    state->kept = NULL;
-    state->kept_count = state->kept_capacity = 0;
-    while (state->retired_count > 0)
-        free(state->retired[--state->retired_count]);
-    if (vpy_calls_hooks.natives != state->none)
-        free(vpy_calls_hooks.natives);
     native_ids_publish(state->none, 0);
+    native_ids_free(&state->now);
     state->tracer = NULL;
 }
 
+/* Freeing copies pages in a forked child, which keeps its parent's table for
+ * that reason, and is useless where the process ends. */
 void vpy_native_ids_end(void)
 {
     vpy_state_take();
-    native_ids_empty();
+    if (vpy_thunks_are_passed_on()) {
+        native_ids_publish(state->none, 0);
+        state->tracer = NULL;
+        if (state->inherited.table == NULL) {
+            state->inherited = state->now;
+            state->now = (vpy_natives){.table = NULL};
+        }
+    } else {
+        native_ids_empty();
+    }
+    vpy_state_give();
+}
+
+void vpy_native_ids_before_fork(void)
+{
+    vpy_state_take();
+    native_ids_free(&state->inherited);
     vpy_state_give();
 }
 
@@ -71,6 +93,7 @@ bool vpy_native_ids_begin(vpy_tracer *for_tracer)
     vpy_state_take();
     native_ids_empty();
     if (table != NULL) {
+        state->now.table = table;
         native_ids_publish(table, FIRST_SLOTS - 1);
         state->used = 0;
         state->tracer = for_tracer;
@@ -95,7 +118,7 @@ static vpy_native *find_slot(vpy_native *table, size_t mask,
 static void native_ids_grow(void)
 {
     size_t mask = vpy_calls_hooks.natives_mask * 2 + 1;
-    vpy_native *table = state->retired_count < VPY_RETIRED_MAX
+    vpy_native *table = state->now.retired_count < VPY_RETIRED_MAX
                             ? calloc(mask + 1, sizeof *table)
                             : NULL;
 
@@ -106,7 +129,8 @@ static void native_ids_grow(void)
         if (old->method != NULL)
             *find_slot(table, mask, old->method, old->owner) = *old;
     }
-    state->retired[state->retired_count++] = vpy_calls_hooks.natives;
+    state->now.retired[state->now.retired_count++] = vpy_calls_hooks.natives;
+    state->now.table = table;
     native_ids_publish(table, mask);
 }
 
@@ -117,7 +141,7 @@ static const char *name_of_owner(PyTypeObject *owner)
 
 static bool is_current(const vpy_native *slot)
 {
-    const names *n = &state->kept[slot->names];
+    const names *n = &state->now.kept[slot->names];
 
     return slot->names == 0 ||
            (strcmp(n->method, slot->method->ml_name) == 0 &&
@@ -154,24 +178,24 @@ static uint32_t keep_names(uint32_t index, const char *method,
                            const char *owner)
 {
     if (index == 0) {
-        if (state->kept_count + 1 >= state->kept_capacity) {
+        if (state->now.kept_count + 1 >= state->now.kept_capacity) {
             uint32_t capacity =
-                state->kept_capacity ? state->kept_capacity * 2 : 64;
+                state->now.kept_capacity ? state->now.kept_capacity * 2 : 64;
             names *bigger =
-                realloc(state->kept, capacity * sizeof *state->kept);
+                realloc(state->now.kept, capacity * sizeof *state->now.kept);
             if (bigger == NULL)
                 return 0;
-            state->kept = bigger;
-            state->kept_capacity = capacity;
+            state->now.kept = bigger;
+            state->now.kept_capacity = capacity;
         }
-        index = ++state->kept_count;
+        index = ++state->now.kept_count;
     } else {
-        free(state->kept[index].method);
-        free(state->kept[index].owner);
+        free(state->now.kept[index].method);
+        free(state->now.kept[index].owner);
     }
-    state->kept[index] = (names){strdup(method), strdup(owner)};
-    if (state->kept[index].method == NULL || state->kept[index].owner == NULL) {
-        state->kept[index] = (names){strdup(""), strdup("")};
+    state->now.kept[index] = (names){strdup(method), strdup(owner)};
+    if (state->now.kept[index].method == NULL || state->now.kept[index].owner == NULL) {
+        state->now.kept[index] = (names){strdup(""), strdup("")};
         return 0;
     }
     return index;
@@ -266,19 +290,21 @@ static vst_id define_named(vpy_native_kind kind, const char *name,
                                  .file_len = where_length};
     bool is_method =
         kind == VPY_METHOD_OF_OBJECT || kind == VPY_METHOD_OF_CLASS;
+    vst__short_text text = vst__short_text_in(label, sizeof label);
     vst_id id = 0;
-    int length;
 
+    vst__put_word(&text, is_method           ? "<built-in method "
+                         : kind == VPY_CLASS ? "<built-in type "
+                                             : "<built-in function ");
+    vst__put_word(&text, name);
     if (is_method)
-        length =
-            snprintf(label, sizeof label, "<built-in method %s of %.*s object>",
-                     name, kind == VPY_METHOD_OF_CLASS ? 4 : (int)where_length,
-                     kind == VPY_METHOD_OF_CLASS ? "type" : where);
-    else
-        length = snprintf(label, sizeof label, "<built-in %s %s>",
-                          kind == VPY_CLASS ? "type" : "function", name);
-    definition.name_len =
-        (uint32_t)(length < (int)sizeof label ? length : (int)sizeof label - 1);
+        vst__put_word(&text, " of ");
+    if (kind == VPY_METHOD_OF_CLASS)
+        vst__put_word(&text, "type");
+    else if (is_method)
+        vst__put_bytes(&text, where, where_length);
+    vst__put_word(&text, is_method ? " object>" : ">");
+    definition.name_len = (uint32_t)(text.at - label);
     if (vpy_is_left_out_spin(&definition) ||
         vst_recording_define_id(state->tracer->recording, &definition, &id) !=
             VST_OK)

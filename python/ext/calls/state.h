@@ -85,17 +85,22 @@ struct vpy_code_ids_state {
 
 enum { VPY_RETIRED_MAX = 48 };
 
+typedef struct vpy_natives {
+    vpy_native *table; /* NULL: none */
+    /* Smaller tables that were replaced: a hook may still look into one. */
+    vpy_native *retired[VPY_RETIRED_MAX];
+    size_t retired_count;
+    /* names, from index 1 on; vpy_native.names is an index */
+    struct vpy_native_names *kept;
+    uint32_t kept_count, kept_capacity;
+} vpy_natives;
+
 /* native_ids.c. Guarded by the state lock. */
 struct vpy_native_ids_state {
     /* stands for the table while there is none; never written */
     vpy_native none[1];
-    /* Smaller tables that were replaced: a hook may still look into one. */
-    vpy_native *retired[VPY_RETIRED_MAX];
-    size_t retired_count;
-    size_t used; /* slots of the table */
-    /* names, from index 1 on; vpy_native.names is an index */
-    struct vpy_native_names *kept;
-    uint32_t kept_count, kept_capacity;
+    vpy_natives now, inherited; /* inherited: the parent's, in a forked child */
+    size_t used;                /* slots of the table */
     struct vpy_tracer *tracer; /* the tracer that gives ids, NULL: none */
 };
 
@@ -112,13 +117,13 @@ enum { VPY_CALLABLES_KEPT = 1024 };
 /* callable_ids.c. Guarded by the state lock, except where a field names its
  * guard. */
 struct vpy_callable_ids_state {
+    vpy_callable kept[VPY_CALLABLES_KEPT];
     /* The slots of a class that defines __call__, __init__ and __new__ in
      * Python. Written when the module is loaded. */
     ternaryfunc python_call;
     initproc python_init;
     newfunc python_new;
     destructor python_dealloc;
-    vpy_callable kept[VPY_CALLABLES_KEPT];
     bool are_used;  /* some are kept */
     uint32_t round; /* number of times that all ids were forgotten */
 };
@@ -282,7 +287,10 @@ struct vpy_lines_state {
     vpy_known_stack stacks[VPY_KNOWN_STACKS];
 };
 
+/* The large tables are the first and the last member: a forked child copies
+ * each page that it writes, and writes most of the members in between. */
 struct vpy_calls_state {
+    struct vpy_callable_ids_state callables;
     /* The recorded function that last called a C function: often it calls
      * again. Defining a code object resets this field, so that a new code
      * object at the same address is not mistaken for an earlier one. Guarded by
@@ -293,8 +301,6 @@ struct vpy_calls_state {
     struct vpy_engine_state engine;
     struct vpy_code_ids_state code_ids;
     struct vpy_native_ids_state natives;
-    struct vpy_callable_ids_state callables;
-    struct vpy_lines_state lines;
     struct vpy_turbo_test_state turbo_test;
     struct vpy_budget_state budget;
     struct vpy_budget_clock_state clock;
@@ -305,6 +311,7 @@ struct vpy_calls_state {
     struct vpy_monitoring_test_state monitoring_test;
     struct vpy_tool_state tool;
 #endif
+    struct vpy_lines_state lines;
 };
 
 extern struct vpy_calls_hooks vpy_calls_hooks;

@@ -183,7 +183,8 @@ static void tracer_stop(vst_tracer *base)
     if (tracer_is_wanted(tracer))
         vpy_engine_stop(tracer);
     vpy_gc_stop();
-    vpy_threads_name_all();
+    if (!tracer->is_parents)
+        vpy_threads_name_all();
     end_parts();
     tracer->running = false;
     PyErr_Restore(type, value, traceback);
@@ -195,6 +196,7 @@ void vpy_tracer_abandon(void)
         return;
     /* even if the fork came while the recording started */
     state->active->running = true;
+    state->active->is_parents = true;
     tracer_stop(&state->active->base);
     enable_gc();
 }
@@ -223,6 +225,9 @@ static vst_status get_events(vst_tracer *base,
 {
     vpy_tracer *tracer = (vpy_tracer *)base;
 
+    if (tracer->matcher == NULL &&
+        vst_matcher_create(&tracer->matcher) != VST_OK)
+        return VST_E_NOMEM;
     return vst_matcher_feed(tracer->matcher, converter, enters, count,
                             end_time_ns, sink);
 }
@@ -270,9 +275,7 @@ vst_status vpy_tracer_make(vst_recording *recording,
     Py_XINCREF(tracer->options.record_args);
     Py_XINCREF(tracer->options.only);
     Py_XINCREF(tracer->options.waits);
-    status = vst_matcher_create(&tracer->matcher);
-    if (status == VST_OK)
-        status = tracer_start(tracer);
+    status = tracer_start(tracer);
     if (status != VST_OK) {
         tracer_destroy(&tracer->base);
         return status;

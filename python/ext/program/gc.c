@@ -6,6 +6,7 @@
 #include "base/inside.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
+#include "thunks/thunks.h"
 
 #include <stdio.h>
 
@@ -181,10 +182,13 @@ int vpy_gc_start(vpy_tracer *tracer)
     PyObject *list;
     vst_id id;
 
-    if (state->callback != NULL)
-        return 0;
     if (vst_recording_define_id(tracer->recording, &definition, &id) != VST_OK)
         return -1;
+    if (state->callback != NULL) { /* a forked child got it from its parent */
+        state->id = id;
+        state->id_since = vpy_generation_now();
+        return 0;
+    }
     list = callback_list();
     state->callback =
         list != NULL ? PyCFunction_New(&on_gc_method, NULL) : NULL;
@@ -196,6 +200,12 @@ int vpy_gc_start(vpy_tracer *tracer)
 }
 
 void vpy_gc_stop(void)
+{
+    if (!vpy_thunks_are_passed_on())
+        vpy_gc_give_up();
+}
+
+void vpy_gc_give_up(void)
 {
     PyObject *list = state->callback != NULL ? callback_list() : NULL;
 

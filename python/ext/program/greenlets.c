@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/inside.h"
+#include "base/names.h"
 #include "calls/ids.h"
 #include "program/tasks.h"
 #include "record/language.h"
@@ -154,7 +155,7 @@ static void record_stack(PyObject *object)
  * set. */
 static void restore_thread(void)
 {
-    PyObject *module = vpy_loaded_module("greenlet");
+    PyObject *module = vpy_loaded(VPY_NAME_GREENLET);
     PyObject *current =
         module != NULL ? PyObject_CallMethod(module, "gettrace", NULL) : NULL;
 
@@ -217,7 +218,7 @@ void vpy_greenlets_look(void)
 
     if (state->greenlet != NULL || state->tracer == NULL)
         return;
-    module = vpy_loaded_module("greenlet");
+    module = vpy_loaded(VPY_NAME_GREENLET);
     /* A module that is still being imported has no settrace yet. */
     if (module != NULL && PyObject_HasAttrString(module, "settrace")) {
         if (state->switch_callback == NULL)
@@ -264,7 +265,7 @@ void vpy_greenlets_watch_thread(void)
 bool vpy_greenlets_is_in_one(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    PyObject *module = vpy_loaded_module("greenlet");
+    PyObject *module = vpy_loaded(VPY_NAME_GREENLET);
     PyObject *current = NULL, *parent = NULL;
     bool is_in_one;
 

@@ -3,6 +3,7 @@
 #include "program/program.h"
 
 #include "base/inside.h"
+#include "base/names.h"
 #include "base/own_code.h"
 #include "calls/ids.h"
 #include "record/language.h"
@@ -29,24 +30,55 @@ static bool threads_append(id_list *list, vst_id id)
     return true;
 }
 
-/* Lists the recorded calls of a thread, outermost first; under `vestige run`
- * beginning with the program's own first call. */
-static void collect_stack(PyThreadState *tstate, id_list *list)
+/* Adds a frame's function, if it is recorded. Returns false if the frames behind
+ * this one do not belong to the program. */
+static bool collect_frame(PyObject *code, id_list *list)
+{
+    vst_id id = VPY_ID(vpy_code_value(code));
+
+    if (id != 0)
+        threads_append(list, id);
+    return id != 0 || !vpy_code_is_launcher(code);
+}
+
+#if VPY_KNOWS_INSIDE
+/* Makes no frame objects: a forked child would copy pages for each. */
+static void collect_inside(PyThreadState *tstate, id_list *list)
+{
+    const vpy_iframe *frame = vpy_iframe_running(tstate);
+    bool goes_on = true;
+
+    for (; frame != NULL && goes_on;
+         frame = vpy_iframe_without_shims(vpy_iframe_back(frame)))
+        if (!vpy_iframe_is_incomplete(frame, vpy_iframe_instruction(frame)))
+            goes_on = collect_frame((PyObject *)vpy_iframe_code(frame), list);
+}
+#endif
+
+static void collect_public(PyThreadState *tstate, id_list *list)
 {
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
 
-    list->count = 0;
     while (frame != NULL) {
-        PyObject *code = vpy_frame_code(frame);
-        vst_id id = VPY_ID(vpy_code_value(code));
         PyFrameObject *back = PyFrame_GetBack(frame);
-        if (id)
-            threads_append(list, id);
-        else if (vpy_code_is_launcher(code))
+        if (!collect_frame(vpy_frame_code(frame), list))
             Py_CLEAR(back);
         Py_DECREF(frame);
         frame = back;
     }
+}
+
+/* Lists the recorded calls of a thread, outermost first; under `vestige run`
+ * beginning with the program's own first call. */
+static void collect_stack(PyThreadState *tstate, id_list *list)
+{
+    list->count = 0;
+#if VPY_KNOWS_INSIDE
+    if (vpy_base.inside.works[VPY_PART_TRACEBACKS])
+        collect_inside(tstate, list);
+    else
+#endif
+        collect_public(tstate, list);
     for (size_t i = 0, j = list->count; i + 1 < j; i++) {
         vst_id id = list->ids[i];
         list->ids[i] = list->ids[--j];
@@ -71,7 +103,7 @@ PyObject *vpy_plain_attribute(PyObject *object, const char *name)
  * threading is not imported. */
 static PyObject *active_threads(void)
 {
-    PyObject *threading = vpy_loaded_module("threading");
+    PyObject *threading = vpy_loaded(VPY_NAME_THREADING);
     PyObject *active =
         threading != NULL ? vpy_plain_attribute(threading, "_active") : NULL;
 
@@ -103,7 +135,8 @@ static uint64_t native_id_of(PyObject *thread)
 static PyObject *thread_with(uint64_t handle)
 {
     PyObject *active = active_threads();
-    PyObject *ident = PyLong_FromUnsignedLongLong(handle);
+    PyObject *ident =
+        active != NULL ? PyLong_FromUnsignedLongLong(handle) : NULL;
     PyObject *thread =
         active != NULL && ident != NULL ? vpy_dict_get(active, ident) : NULL;
 

@@ -16,8 +16,10 @@
 #include "session/session.h"
 
 #include "annotate/annotate.h"
+#include "base/names.h"
 #include "calls/budget.h"
 #include "calls/engine.h"
+#include "calls/ids.h"
 #include "calls/turbo_frames.h"
 #include "memory/memory.h"
 #include "program/program.h"
@@ -34,6 +36,10 @@ static struct vpy_forks_state *const state = &vpy_sessions.forks;
 /* Facts about the fork that this thread is about to make. */
 static _Thread_local vpy_origin origin;
 static _Thread_local bool is_for_exec;
+/* What the child would otherwise look up. Looking up copies pages. */
+static _Thread_local struct {
+    bool follows_plan, has_framework, has_processes;
+} found;
 
 /* Returns whether subprocess forks to run a program. Such a child is not
  * recorded: it runs Python code only if there is a preexec_fn. */
@@ -57,11 +63,20 @@ static bool executes_a_program(void)
     return is_subprocess;
 }
 
+static bool is_loaded(vpy_name name)
+{
+    PyObject *module = vpy_loaded(name);
+
+    Py_XDECREF(module);
+    return module != NULL;
+}
+
 static PyObject *forks_before_fork(PyObject *module, PyObject *unused)
 {
     struct timespec now;
 
     (void)module, (void)unused;
+    found.has_framework = is_loaded(VPY_NAME_TORCH);
     if (state->follower != NULL) {
         clock_gettime(CLOCK_REALTIME, &now);
         origin.pid = state->process;
@@ -71,7 +86,13 @@ static PyObject *forks_before_fork(PyObject *module, PyObject *unused)
         /* the parent looks, so that not every child has to */
         vpy_thunks_look();
         vpy_state_give();
+        vpy_control_take();
+        vpy_session_free_inherited();
+        vpy_control_give();
+        vpy_native_ids_before_fork();
         is_for_exec = executes_a_program();
+        found.follows_plan = vpy_child_has_plan() && !found.has_framework;
+        found.has_processes = is_loaded(VPY_NAME_PROCESSES_UTIL);
     }
     vpy_flight_before_fork();
     vpy_watch_before_fork();
@@ -196,14 +217,6 @@ static bool forks_end_recording(int code)
     return true;
 }
 
-static bool framework_is_loaded(void)
-{
-    PyObject *module = vpy_loaded_module("torch");
-
-    Py_XDECREF(module);
-    return module != NULL;
-}
-
 static void begin_recording(PyObject *session)
 {
     sigset_t before;
@@ -214,7 +227,7 @@ static void begin_recording(PyObject *session)
         call_follower(Py_None);
         return;
     }
-    if (vpy_child_expects() != NULL)
+    if (found.has_processes && vpy_child_expects() != NULL)
         forks_call(vpy_child_expects(), PyTuple_New(0));
     vpy_signals_block(&before);
     state->is_unknown_to_python = false; /* or starting would notify Python */
@@ -233,10 +246,8 @@ static PyObject *forks_after_fork_in_child(PyObject *module, PyObject *unused)
 {
     bool follows =
         state->follower != NULL && vpy_is_recording() && !is_for_exec;
-    bool has_framework = framework_is_loaded();
-    PyObject *session = vpy_child_has_plan() && !has_framework
-                            ? vpy_sessions.session.recording
-                            : NULL;
+    PyObject *session =
+        follows && found.follows_plan ? vpy_sessions.session.recording : NULL;
     int were_on = vpy_collections_put_off(), young = vpy_young_objects();
 
     (void)module, (void)unused;
@@ -245,9 +256,11 @@ static PyObject *forks_after_fork_in_child(PyObject *module, PyObject *unused)
     vpy_thunks_pass_on(false);
     if (follows)
         begin_recording(session);
-    else if (has_framework)
+    else if (found.has_framework)
         forks_notify_python();
     vpy_engine_give_up(); /* the child is not recorded */
+    if (!vpy_is_active())
+        vpy_gc_give_up();
     vpy_young_objects_set(young);
     vpy_collections_go_on(were_on);
     Py_RETURN_NONE;

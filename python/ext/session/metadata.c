@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include "base/json.h"
+#include "base/names.h"
 #include "program/program.h"
 
 #include <string.h>
@@ -49,7 +50,7 @@ PyObject *vpy_session_note_sources(PyObject *session, PyObject *unused)
 /* Returns multiprocessing.current_process().name: a new reference, or NULL. */
 static PyObject *process_name(void)
 {
-    PyObject *module = vpy_loaded_module("multiprocessing.process");
+    PyObject *module = vpy_loaded(VPY_NAME_PROCESSES);
     PyObject *process =
         module != NULL ? vpy_plain_attribute(module, "_current_process") : NULL;
     PyObject *name =
@@ -62,26 +63,33 @@ static PyObject *process_name(void)
     return name;
 }
 
+/* Takes pages of the stack that a short process does not need otherwise. */
+static VST_NOINLINE void write_name(PyObject *session, const char *bytes,
+                                    uint32_t length)
+{
+    vpy_json json;
+
+    json.full = false;
+    json.bytes[0] = '"';
+    json.length = 1;
+    vpy_json_text(&json, bytes, length);
+    json.bytes[json.length++] = '"';
+    json.bytes[json.length] = 0;
+    if (!json.full)
+        metadata_set(session, "vestige.process_name", json.bytes);
+}
+
 PyObject *vpy_session_name_process(PyObject *session, PyObject *unused)
 {
     PyObject *name = process_name(), *text = NULL;
     const char *bytes = NULL;
     uint32_t length = 0;
-    vpy_json json;
 
     (void)unused;
     if (name != NULL && vpy_session_handle(session) != NULL)
         text = vpy_text(name, &bytes, &length);
-    if (text != NULL && strcmp(bytes, "MainProcess") != 0) {
-        json.full = false;
-        json.bytes[0] = '"';
-        json.length = 1;
-        vpy_json_text(&json, bytes, length);
-        json.bytes[json.length++] = '"';
-        json.bytes[json.length] = 0;
-        if (!json.full)
-            metadata_set(session, "vestige.process_name", json.bytes);
-    }
+    if (text != NULL && strcmp(bytes, "MainProcess") != 0)
+        write_name(session, bytes, length);
     Py_XDECREF(text);
     Py_XDECREF(name);
     PyErr_Clear();

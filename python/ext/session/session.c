@@ -78,19 +78,45 @@ void vpy_session_end_if_cut(void)
     vpy_control_give();
 }
 
-static void drop_handle(session *self)
+/* Takes the core's session, which the caller destroys; NULL if there is
+ * none. */
+static vst_session *take_handle(session *self)
 {
-    if (self->handle == NULL)
-        return;
-    vpy_annotation_forget(vst_session_recording(self->handle));
+    vst_session *handle = self->handle;
+
+    if (handle == NULL)
+        return NULL;
+    vpy_annotation_forget(vst_session_recording(handle));
     if (vpy_sessions.session.recording ==
         (PyObject *)self) /* the session was not stopped */
         vpy_fast_contexts_unwatch();
     is_no_longer_recording(self);
     vpy_snapshots_wait((PyObject *)self);
     vpy_flight_end(self->flight);
-    vst_session_destroy(self->handle);
     self->handle = NULL;
+    return handle;
+}
+
+static void drop_handle(session *self)
+{
+    vst_session_destroy(take_handle(self));
+}
+
+/* In a forked child: freeing the parent's session would copy pages. */
+static void leave_handle(session *self)
+{
+    vst_session *handle = take_handle(self);
+
+    vpy_session_free_inherited();
+    if (handle != NULL)
+        vst_session_close_file(handle);
+    vpy_sessions.session.inherited = handle;
+}
+
+void vpy_session_free_inherited(void)
+{
+    vst_session_destroy(vpy_sessions.session.inherited);
+    vpy_sessions.session.inherited = NULL;
 }
 
 static void session_dealloc(PyObject *object)
@@ -403,6 +429,20 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
     return session_controlled(create, object);
 }
 
+/* The next file lies beside the one before, so where that lies is not looked up
+ * again. */
+static void keep_storage(session *self)
+{
+    vst_session_storage storage;
+
+    if (self->handle == NULL ||
+        self->wishes.core.storage != VST_STORAGE_AUTO)
+        return;
+    vst_session_get_storage(self->handle, &storage);
+    if (!storage.is_copied)
+        self->wishes.core.storage = VST_STORAGE_MAPPED;
+}
+
 vst_status vpy_session_renew(PyObject *object, PyObject *path)
 {
     session *self = (session *)object;
@@ -410,7 +450,8 @@ vst_status vpy_session_renew(PyObject *object, PyObject *path)
     vst_status status;
 
     vpy_control_take();
-    drop_handle(self);
+    keep_storage(self);
+    leave_handle(self);
     self->wishes.core.overwrite =
         false; /* only the first file may be overwritten */
     Py_XSETREF(self->wishes.path, Py_NewRef(path));

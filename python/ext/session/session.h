@@ -36,8 +36,11 @@ PyObject *vpy_session_path(PyObject *session); /* borrowed, or NULL */
 /* Methods of Session. */
 PyObject *vpy_session_start(PyObject *session, PyObject *unused);
 PyObject *vpy_session_finish(PyObject *session, PyObject *unused);
-/* Drops the current recording, and makes another file. */
+/* Leaves the recording of the parent process, and makes another file. */
 vst_status vpy_session_renew(PyObject *session, PyObject *path);
+/* Frees the parent's session, which vpy_session_renew keeps. Call before a
+ * fork, or each child of a child would keep one more. */
+void vpy_session_free_inherited(void);
 /* Stops the recording if somebody cut its file. */
 void vpy_session_end_if_cut(void);
 
@@ -97,8 +100,8 @@ void vpy_sources_note(vst_recording *recording);
  * The first two are bytes. Returns -1 with an exception set on failure. */
 int vpy_child_plan_set(PyObject *plan);
 bool vpy_child_has_plan(void);
-/* Returns the plan's function (borrowed) if multiprocessing is loaded, else
- * NULL. Call it in a child before the recording starts. */
+/* Returns the plan's function (borrowed), or NULL. Call the function in a child
+ * before the recording starts, if multiprocessing is loaded. */
 PyObject *vpy_child_expects(void);
 /* Records this child with the session of its parent, into a file of its own.
  * Returns the file's name (a new reference), or NULL if the child is not

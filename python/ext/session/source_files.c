@@ -9,133 +9,81 @@
  * note. Called with the GIL held. */
 #include "session/session.h"
 
+#include "base/heap.h"
+#include "base/intern.h"
+#include "base/short_text.h"
 #include "record/language.h"
 
-#include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 enum { FILES_MAX = 10000, ENTRY_MAX = 64 };
 
-typedef struct gathering {
-    char *bytes; /* NULL: only counts */
-    size_t room;
-    size_t used;
-} gathering;
+typedef struct sources {
+    vst__intern *files; /* each file's number is the id of one of its functions */
+    size_t count;
+    char *json; /* NULL: memory ran out */
+    vst__short_text text;
+} sources;
 
-/* Called with the recorder's lock held, so it must not allocate. */
-static void sources_gather(void *ctx, vst_id id, const char *file,
-                           uint32_t length)
+/* Called with the recorder's lock held. */
+static void sources_add(void *ctx, vst_id id, const char *file, uint32_t length)
 {
-    gathering *self = ctx;
-    size_t size = sizeof id + sizeof length + length;
+    sources *self = ctx;
 
-    if (self->bytes != NULL) {
-        if (size > self->room - self->used)
-            return; /* defined by another thread after the count */
-        memcpy(self->bytes + self->used, &id, sizeof id);
-        memcpy(self->bytes + self->used + sizeof id, &length, sizeof length);
-        memcpy(self->bytes + self->used + sizeof id + sizeof length, file,
-               length);
-    }
-    self->used += size;
+    if (self->count < FILES_MAX &&
+        vst__intern_find(self->files, file, length) == 0 &&
+        vst__intern_add(self->files, file, length, id) == VST_OK)
+        self->count++;
 }
 
-/* ---- each file once ------------------------------------------------------ */
-
-static bool sources_add(PyObject *files, const char *file, uint32_t length,
-                        vst_id id)
+/* Writes a file's entry, or nothing for "<string>" or a file that is gone. */
+static void sources_write(void *ctx, const void *file, size_t length,
+                          uint32_t id)
 {
-    PyObject *name = PyBytes_FromStringAndSize(file, length);
-    PyObject *number = PyLong_FromUnsignedLong(id);
-    bool added = name != NULL && number != NULL &&
-                 PyDict_SetDefault(files, name, number) != NULL;
-
-    Py_XDECREF(name);
-    Py_XDECREF(number);
-    return added;
-}
-
-static bool sources_add_all(PyObject *files, const gathering *found)
-{
-    for (size_t at = 0; at < found->used;) {
-        uint32_t length;
-        vst_id id;
-
-        memcpy(&id, found->bytes + at, sizeof id);
-        memcpy(&length, found->bytes + at + sizeof id, sizeof length);
-        at += sizeof id + sizeof length;
-        if (!sources_add(files, found->bytes + at, length, id))
-            return false;
-        at += length;
-    }
-    return true;
-}
-
-/* Returns {file as bytes: id of one of its functions}: a new reference, or
- * NULL. */
-static PyObject *find_files(vst_recording *recording)
-{
-    gathering found = {.bytes = NULL};
-    PyObject *files = PyDict_New();
-
-    vst__recording_each_file(recording, sources_gather, &found);
-    found.room = found.used;
-    found.used = 0;
-    found.bytes = malloc(found.room + 1);
-    if (files != NULL && found.bytes != NULL) {
-        vst__recording_each_file(recording, sources_gather, &found);
-        if (!sources_add_all(files, &found))
-            Py_CLEAR(files);
-    } else {
-        Py_CLEAR(files);
-    }
-    free(found.bytes);
-    return files;
-}
-
-/* ---- writing the note ---------------------------------------------------- */
-
-/* Writes a file's entry, or nothing for "<string>" or a file that is gone.
- * Returns how many bytes were written. */
-static size_t sources_write_entry(char *to, PyObject *file, PyObject *id)
-{
+    sources *self = ctx;
     struct stat found;
-    bool is_file;
+    char path[PATH_MAX];
 
-    Py_BEGIN_ALLOW_THREADS;
-    is_file =
-        stat(PyBytes_AS_STRING(file), &found) == 0 && S_ISREG(found.st_mode);
-    Py_END_ALLOW_THREADS;
-    if (!is_file)
-        return 0;
-    return (size_t)snprintf(
-        to, ENTRY_MAX, "[%lu,%lld,%lld],", PyLong_AsUnsignedLong(id),
-        (long long)found.st_mtim.tv_sec * 1000000000 + found.st_mtim.tv_nsec,
-        (long long)found.st_size);
+    if (length >= sizeof path)
+        return;
+    memcpy(path, file, length);
+    path[length] = 0;
+    if (stat(path, &found) != 0 || !S_ISREG(found.st_mode))
+        return;
+    vst__put_word(&self->text, self->text.at == self->json + 1 ? "[" : ",[");
+    vst__put_number(&self->text, id);
+    vst__put_word(&self->text, ",");
+    vst__put_number(&self->text,
+                    (int64_t)found.st_mtim.tv_sec * 1000000000 +
+                        found.st_mtim.tv_nsec);
+    vst__put_word(&self->text, ",");
+    vst__put_number(&self->text, found.st_size);
+    vst__put_word(&self->text, "]");
 }
 
+/* Takes no memory from malloc and makes no objects: in a forked child each
+ * would copy a page. */
 void vpy_sources_note(vst_recording *recording)
 {
-    PyObject *files = find_files(recording), *file, *id;
-    size_t count = files != NULL ? (size_t)PyDict_GET_SIZE(files) : 0;
-    char *json =
-        malloc((count < FILES_MAX ? count : FILES_MAX) * ENTRY_MAX + 3);
-    size_t length = 1;
-    Py_ssize_t at = 0;
+    sources self = {.files = vst__intern_create()};
+    size_t size;
 
-    for (size_t noted = 0; json != NULL && noted < FILES_MAX && files != NULL &&
-                           PyDict_Next(files, &at, &file, &id);) {
-        size_t written = sources_write_entry(json + length, file, id);
-        noted += written != 0;
-        length += written;
+    if (self.files == NULL)
+        return;
+    vst__recording_each_file(recording, sources_add, &self);
+    size = self.count * ENTRY_MAX + 3;
+    self.json = vst__alloc(size);
+    if (self.json != NULL) {
+        self.text = vst__short_text_in(self.json, size);
+        vst__put_word(&self.text, "[");
+        Py_BEGIN_ALLOW_THREADS;
+        vst__intern_each(self.files, sources_write, &self);
+        Py_END_ALLOW_THREADS;
+        vst__put_word(&self.text, "]");
+        vst_recording_set_metadata(recording, "vestige.sources", self.json);
     }
-    if (json != NULL && files != NULL) {
-        json[0] = '[';
-        strcpy(json + length - (length > 1), "]");
-        vst_recording_set_metadata(recording, "vestige.sources", json);
-    }
-    free(json);
-    Py_XDECREF(files);
-    PyErr_Clear();
+    vst__free(self.json);
+    vst__intern_destroy(self.files);
 }

@@ -21,6 +21,9 @@ struct vpy_session_state {
     /* The session that records (borrowed), or NULL. Changes under both
      * locks. */
     PyObject *recording;
+    /* In a forked child, the session of its parent, which is freed late; NULL:
+     * freed. Changes under the control lock. */
+    vst_session *inherited;
 };
 
 /* collectors.c. Written when the module is loaded. */
@@ -89,6 +92,8 @@ struct vpy_forked_child_state {
     /* Borrowed from the plan. */
     PyObject *environment, *expect;
     const char *stem, *trace;
+    PyObject *variable_name; /* bytes: a key of `environment`, or NULL */
+    char variable[128];      /* name=value; the environment has its address */
 };
 
 /* snapshot.c */
@@ -130,7 +135,6 @@ struct vpy_storage_guard_state {
 struct vpy_sessions_state {
     struct vpy_session_state session;
     struct vpy_collectors_state collectors;
-    struct vpy_copies_state copies;
     struct vpy_descriptor_watch_state watch;
     struct vpy_flight_state flight;
     struct vpy_forks_state forks;
@@ -138,6 +142,7 @@ struct vpy_sessions_state {
     struct vpy_snapshots_state snapshots;
     struct vpy_snapshot_signal_state signal;
     struct vpy_storage_guard_state guard;
+    struct vpy_copies_state copies;
 };
 
 extern struct vpy_sessions_state vpy_sessions;

@@ -15,16 +15,18 @@ static struct vpy_compiled_code_state *const state = &vpy_thunks.compiled;
 /* Returns whether the JIT is on, which is decided when Python starts. */
 static bool is_compiling(void)
 {
-    PyObject *jit = state->is_compiling < 0 ? PySys_GetObject("_jit") : NULL;
+    PyObject *jit = state->is_known ? NULL : PySys_GetObject("_jit");
     PyObject *answer =
         jit != NULL ? PyObject_CallMethod(jit, "is_enabled", NULL) : NULL;
 
-    if (answer != NULL)
+    if (answer != NULL) {
+        state->is_known = true;
         state->is_compiling = answer == Py_True;
-    else
+    } else {
         PyErr_Clear();
+    }
     Py_XDECREF(answer);
-    return state->is_compiling == 1;
+    return state->is_compiling;
 }
 
 static void drop_all(void)

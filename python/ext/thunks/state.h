@@ -177,7 +177,7 @@ struct vpy_callables_state {
 
 /* compiled_code.c. Guarded by the GIL. */
 struct vpy_compiled_code_state {
-    int is_compiling; /* 1 or 0; -1: not known yet */
+    bool is_known, is_compiling;
 };
 
 /* watched_methods.c: the list of watched methods. Changed with the state lock

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <vestige/memory.h>
 
-struct vpy_thunks_state vpy_thunks = {.compiled = {.is_compiling = -1}};
+/* All zero at first, so that the file has no room for it, and a fork does not
+ * copy entries of pages that only the file fills. */
+struct vpy_thunks_state vpy_thunks;
 
 static struct vpy_thunk_calls_state *const state = &vpy_thunks.calls;
 
