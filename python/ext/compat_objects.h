@@ -58,9 +58,8 @@ static inline PyObject *vpy_loaded_module(const char *name)
 static inline void vpy_bytes_change(PyObject *bytes, const char *text)
 {
     memcpy(PyBytes_AS_STRING(bytes), text, (size_t)PyBytes_GET_SIZE(bytes));
-    _Py_COMP_DIAG_PUSH
-    _Py_COMP_DIAG_IGNORE_DEPR_DECLS
-    ((PyBytesObject *)bytes)->ob_shash = -1; /* not known */
+    _Py_COMP_DIAG_PUSH _Py_COMP_DIAG_IGNORE_DEPR_DECLS((PyBytesObject *)bytes)
+        ->ob_shash = -1; /* not known */
     _Py_COMP_DIAG_POP
 }
 

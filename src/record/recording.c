@@ -18,7 +18,8 @@
 #include "record/lock_waits.h"
 #include "record/switches.h"
 
-VST_AT_FORK vst__recorder_mutex vst__recorder_lock = {PTHREAD_MUTEX_INITIALIZER};
+VST_AT_FORK vst__recorder_mutex vst__recorder_lock = {
+    PTHREAD_MUTEX_INITIALIZER};
 VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
 VST_AT_FORK vst_recording *vst__recording_now;
 VST_READ_BY_HOOKS VST_OWN_LINE uint64_t vst_recording_epoch;
@@ -27,8 +28,8 @@ VST_READ_BY_HOOKS VST_OWN_LINE uint64_t vst_recording_epoch;
  * recording are gone, its epoch becomes the next odd number, which no other
  * recording has (words: kept). */
 static VST_AT_FORK uint64_t last_epoch;
-static VST_AT_FORK uint32_t forks; /* how many forks lie between the first process and this
-                        * one */
+static VST_AT_FORK uint32_t forks; /* how many forks lie between the first
+                                    * process and this one */
 
 /* Pairs with the relaxed load in vst_record. A hook reaches what was set up
  * before (a recording, its provider) only through the lock, which the slow path

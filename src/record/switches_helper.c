@@ -16,7 +16,8 @@ static pthread_t helper;
 static VST_AT_FORK bool is_there;    /* the helper may look at the recording */
 static VST_AT_FORK bool is_joinable; /* the helper has not been joined yet */
 static uint32_t helper_pid;
-static VST_AT_FORK uint64_t away_ns; /* the helper does not start before this time */
+static VST_AT_FORK uint64_t
+    away_ns; /* the helper does not start before this time */
 /* Number of the current helper; written with the lock held, atomic. A helper
  * with another number ends; it reads this number while it waits. */
 static uint32_t current;

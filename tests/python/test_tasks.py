@@ -36,7 +36,7 @@ def read(tmp_path, work):
 # ---- the truth -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(6), 74])
 def test_each_step_of_a_random_program_is_of_the_task_that_the_loop_ran(tmp_path, engine, seed):
     """All actors run one coroutine function."""
     noted = []
@@ -280,6 +280,39 @@ def test_what_waits_once_an_eager_task_waits_is_itself_what_waits(tmp_path, engi
     found = read(tmp_path, lambda: asyncio.run(main()))
     first = found.steps_of("main")[0]
     assert first[4] == GATHER and found.function(first[5]).endswith("main")
+
+
+def test_a_step_in_which_the_innermost_coroutine_swallows_an_exception_has_its_end(tmp_path, engine):
+    """The coroutines around it go on behind the instruction at which 3.11 reports calls."""
+
+    async def swallows():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return 1
+
+    async def around(then):
+        await swallows()
+        if then is not None:
+            await then
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        tasks = {"ends": asyncio.ensure_future(around(None)), "waits": asyncio.ensure_future(around(future))}
+        for name, task in tasks.items():
+            task.set_name(name)
+        await asyncio.sleep(0)
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.sleep(0)
+        future.set_result(None)
+        await asyncio.wait(list(tasks.values()))
+
+    found = read(tmp_path, lambda: asyncio.run(main()))
+    for name, ends in (("ends", [FUTURE, ENDED]), ("waits", [FUTURE, FUTURE, ENDED])):
+        assert [step[4] for step in found.steps_of(name) if step[4] != GOES_ON] == ends
+        assert found.named(name)[11] == "returned"
 
 
 def test_coroutines_that_others_drive_inside_of_a_step_are_not_steps_of_its_task(tmp_path, engine):

@@ -79,7 +79,8 @@ static void know_path(PyObject *folders)
     free(state->known);
     state->known = NULL;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (known == NULL || !PyUnicode_CheckExact(PyTuple_GET_ITEM(folders, i)))
+        if (known == NULL ||
+            !PyUnicode_CheckExact(PyTuple_GET_ITEM(folders, i)))
             count = -1;
     for (Py_ssize_t i = 0; i < count; i++)
         known[i] = Py_NewRef(PyTuple_GET_ITEM(folders, i));

@@ -152,7 +152,8 @@ static bool has_fallbacks(const char *unseen)
     return has;
 }
 
-/* Writes metadata for `vestige info`: which parts fell back, and why. Takes pages of the stack that a short process does not need otherwise. */
+/* Writes metadata for `vestige info`: which parts fell back, and why. Takes
+ * pages of the stack that a short process does not need otherwise. */
 static VST_NOINLINE void note_fallbacks(vpy_tracer *tracer, const char *unseen)
 {
     char text[8192];

@@ -194,7 +194,8 @@ static uint32_t keep_names(uint32_t index, const char *method,
         free(state->now.kept[index].owner);
     }
     state->now.kept[index] = (names){strdup(method), strdup(owner)};
-    if (state->now.kept[index].method == NULL || state->now.kept[index].owner == NULL) {
+    if (state->now.kept[index].method == NULL ||
+        state->now.kept[index].owner == NULL) {
         state->now.kept[index] = (names){strdup(""), strdup("")};
         return 0;
     }

@@ -101,7 +101,7 @@ struct vpy_native_ids_state {
     vpy_native none[1];
     vpy_natives now, inherited; /* inherited: the parent's, in a forked child */
     size_t used;                /* slots of the table */
-    struct vpy_tracer *tracer; /* the tracer that gives ids, NULL: none */
+    struct vpy_tracer *tracer;  /* the tracer that gives ids, NULL: none */
 };
 
 /* The last id of a class or of another callable object: see callable_ids.c. */

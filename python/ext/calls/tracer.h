@@ -46,7 +46,7 @@ typedef struct vpy_tracer {
     vst_recording *recording;
     vpy_options options;
     const struct vpy_engine *engine; /* the engine that placed the hooks */
-    vst_matcher *matcher; /* NULL until get_events; needs no GIL */
+    vst_matcher *matcher;            /* NULL until get_events; needs no GIL */
     bool running;
     bool gc;
     bool is_parents; /* in a forked child: nothing more is written to the

@@ -43,8 +43,8 @@ void vpy_threads_announce_in_stopped_world(vpy_tracer *tracer);
 
 int vpy_gc_init(void);
 int vpy_gc_start(vpy_tracer *tracer);
-/* Leaves our callback in its place while thunks are passed on to a forked child;
- * vpy_gc_give_up removes it if no recording follows there. */
+/* Leaves our callback in its place while thunks are passed on to a forked
+ * child; vpy_gc_give_up removes it if no recording follows there. */
 void vpy_gc_stop(void);
 void vpy_gc_give_up(void);
 /* Writes the ids of the program's Python functions in gc.callbacks, at most

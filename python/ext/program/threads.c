@@ -30,8 +30,8 @@ static bool threads_append(id_list *list, vst_id id)
     return true;
 }
 
-/* Adds a frame's function, if it is recorded. Returns false if the frames behind
- * this one do not belong to the program. */
+/* Adds a frame's function, if it is recorded. Returns false if the frames
+ * behind this one do not belong to the program. */
 static bool collect_frame(PyObject *code, id_list *list)
 {
     vst_id id = VPY_ID(vpy_code_value(code));

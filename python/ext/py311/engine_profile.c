@@ -22,6 +22,7 @@
 #include "record/language.h"
 #include "thunks/thunks.h"
 
+#include <opcode.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,6 +187,35 @@ static void profile_enter(PyObject *code, PyFrameObject *frame)
         vpy_code_entered(value, code, vpy_iframe_of(frame));
 }
 
+/* A throw() runs the innermost coroutine first. If this coroutine returns a
+ * value, the interpreter resumes the one that awaits it behind the instruction
+ * that reports calls: no event tells of that call, only of its end. So the call
+ * begins where the awaited coroutine returns. A coroutine that is resumed in
+ * this way stands at the instruction at which it was suspended; one that awaits
+ * while it runs stands at SEND. */
+static VST_COLD void resume_unseen(const vpy_iframe *returned)
+{
+    const vpy_iframe *frame = vpy_iframe_back(returned);
+    PyObject *code = frame != NULL ? (PyObject *)vpy_iframe_code(frame) : NULL;
+    uint32_t value = code != NULL ? vpy_code_value(code) : 0;
+
+    if (value != 0 && vpy_is_plain_coroutine(value) &&
+        _Py_OPCODE(*frame->prev_instr) == YIELD_VALUE)
+        vpy_coroutine_record_enter(VPY_ID(value), frame);
+}
+
+static inline void leave_coroutine(vst_kind kind, vst_id id,
+                                   const vpy_iframe *frame, PyObject *result)
+{
+    const vpy_step *step = &vpy_steps_now.top;
+    bool waits = vpy_iframe_waits(frame);
+    bool is_inner = step->marked == frame && step->outermost != frame;
+
+    vpy_coroutine_record_exit(kind, id, frame, result, waits);
+    if (is_inner && !waits && result != NULL)
+        resume_unseen(frame);
+}
+
 static void profile_leave(PyObject *code, PyFrameObject *frame,
                           PyObject *result)
 {
@@ -196,8 +226,7 @@ static void profile_leave(PyObject *code, PyFrameObject *frame,
     if (VST_LIKELY(vpy_is_plain(value)))
         vst_record_end_of_call(kind, value);
     else if (vpy_is_plain_coroutine(value))
-        vpy_coroutine_record_exit(kind, VPY_ID(value), inside, result,
-                                  vpy_iframe_waits(inside));
+        leave_coroutine(kind, VPY_ID(value), inside, result);
     else if (value)
         vpy_code_returns(value, 0, code, result, inside,
                          value & VPY_COROUTINE && vpy_iframe_waits(inside));
@@ -255,8 +284,8 @@ static VST_NOINLINE VST_HOT int on_coroutine(PyFrameObject *frame, int what,
     if (what == PyTrace_CALL)
         vpy_coroutine_record_enter(id, inside);
     else
-        vpy_coroutine_record_exit(result != NULL ? VST_EXIT : VST_RAISE, id,
-                                  inside, result, vpy_iframe_waits(inside));
+        leave_coroutine(result != NULL ? VST_EXIT : VST_RAISE, id, inside,
+                        result);
     look_for_new_threads();
     return 0;
 }

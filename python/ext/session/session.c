@@ -435,8 +435,7 @@ static void keep_storage(session *self)
 {
     vst_session_storage storage;
 
-    if (self->handle == NULL ||
-        self->wishes.core.storage != VST_STORAGE_AUTO)
+    if (self->handle == NULL || self->wishes.core.storage != VST_STORAGE_AUTO)
         return;
     vst_session_get_storage(self->handle, &storage);
     if (!storage.is_copied)

@@ -21,7 +21,8 @@
 enum { FILES_MAX = 10000, ENTRY_MAX = 64 };
 
 typedef struct sources {
-    vst__intern *files; /* each file's number is the id of one of its functions */
+    vst__intern
+        *files; /* each file's number is the id of one of its functions */
     size_t count;
     char *json; /* NULL: memory ran out */
     vst__short_text text;
@@ -55,9 +56,8 @@ static void sources_write(void *ctx, const void *file, size_t length,
     vst__put_word(&self->text, self->text.at == self->json + 1 ? "[" : ",[");
     vst__put_number(&self->text, id);
     vst__put_word(&self->text, ",");
-    vst__put_number(&self->text,
-                    (int64_t)found.st_mtim.tv_sec * 1000000000 +
-                        found.st_mtim.tv_nsec);
+    vst__put_number(&self->text, (int64_t)found.st_mtim.tv_sec * 1000000000 +
+                                     found.st_mtim.tv_nsec);
     vst__put_word(&self->text, ",");
     vst__put_number(&self->text, found.st_size);
     vst__put_word(&self->text, "]");

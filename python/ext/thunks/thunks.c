@@ -9,6 +9,7 @@
 #include "compat_py311.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <vestige/memory.h>
 
 /* All zero at first, so that the file has no room for it, and a fork does not
@@ -242,16 +243,41 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
     return result;
 }
 
+/* Calls an object by its own pointer, as the interpreter would: the type's slot
+ * would make another tuple of arguments, which counts references. */
+static PyObject *call_pointer(PyObject *object, PyObject *args,
+                              PyObject *kwargs)
+{
+    return PyVectorcall_Call(object, args, kwargs);
+}
+
+static bool has_pointer(PyObject *object)
+{
+    Py_ssize_t offset = Py_TYPE(object)->tp_vectorcall_offset;
+    vectorcallfunc pointer = NULL;
+
+    if (offset > 0)
+        memcpy(&pointer, (const char *)object + offset, sizeof pointer);
+    return pointer != NULL;
+}
+
 /* Handles a call by the slot of a type: the called object has the id. */
 VST_INLINE PyObject *call_by_type(const vpy_thunk_slot *s, words w, uint64_t in,
                                   PyThreadState *tstate)
 {
+    static const vpy_thunk_slot by_pointer = {
+        .original = (PyCFunction)(void (*)(void))call_pointer};
     vst_id id = vpy_callable_id_at_once(w.a);
+    bool had_vectorcall =
+        !PyType_CheckExact(w.a) &&
+        vpy_thunks.slots.abouts[s - vpy_thunks.slots.slots].had_vectorcall;
 
     if (!VST_LIKELY(id != VPY_NO_SLOT))
         id = vpy_callable_id(w.a);
+    if (had_vectorcall && has_pointer(w.a))
+        s = &by_pointer;
 #if VPY_CALLS_OF_C_ARE_FEW
-    if (vpy_thunks.slots.abouts[s - vpy_thunks.slots.slots].had_vectorcall)
+    if (had_vectorcall)
         return call_without_level(s, w, id, tstate);
 #endif
     if (!vpy_is_plain(id) || !vpy_frames_catch_up(tstate) ||
