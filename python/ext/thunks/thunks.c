@@ -251,6 +251,7 @@ static PyObject *call_pointer(PyObject *object, PyObject *args,
     return PyVectorcall_Call(object, args, kwargs);
 }
 
+/* Returns whether the object has a pointer that does not lead to a thunk. */
 static bool has_pointer(PyObject *object)
 {
     Py_ssize_t offset = Py_TYPE(object)->tp_vectorcall_offset;
@@ -258,7 +259,8 @@ static bool has_pointer(PyObject *object)
 
     if (offset > 0)
         memcpy(&pointer, (const char *)object + offset, sizeof pointer);
-    return pointer != NULL;
+    return pointer != NULL &&
+           vpy_thunk_number((PyCFunction)(void (*)(void))pointer) >= VPY_THUNKS;
 }
 
 /* Handles a call by the slot of a type: the called object has the id. */
