@@ -86,7 +86,19 @@ def report(rng, folder):
 def diff(rng, folder):
     files = [folder.trace(rng), rng.choice([folder.good, folder.trace(rng, "b.vst")])]
     rng.shuffle(files)
-    return ["diff", *files, *rng.choice([[], ["--fail-over", "1%"], ["--format", "json"], ["--format", "csv"]])]
+    return [
+        "diff",
+        *files,
+        *rng.choice(
+            [
+                [],
+                ["--fail-on", "time>1%"],
+                ["--calls", "--fail-on", "calls>1%"],
+                ["--format", "json"],
+                ["--format", "csv"],
+            ]
+        ),
+    ]
 
 
 def memory_report(rng, folder):

@@ -14,8 +14,9 @@ from traces import patch, record
 from vestige import cli
 from vestige._core import Function
 from vestige.cli.diff import noise as diff_noise
-from vestige.cli.diff.command import SLOWER, regressions
+from vestige.cli.diff.command import EXCEEDED
 from vestige.cli.diff.data import Comparison, Run, Sums, keys_of
+from vestige.cli.diff.limits import Limit, judge_times
 
 pytestmark = pytest.mark.any_python
 
@@ -75,17 +76,17 @@ def rows(text):
 
 def test_what_got_slower_is_found_and_fails_a_job(diff, monkeypatch):
     monkeypatch.setattr(diff_noise, "SIGMAS", 0)  # ignores the noise of a busy machine
-    out, err = diff("a0.vst", "slow.vst", "--fail-over", "100%", "--format", "json", code=SLOWER)
+    out, err = diff("a0.vst", "slow.vst", "--fail-on", "time>100%", "--format", "json", code=EXCEEDED)
     found = rows(out)
     assert found["work"]["total_ns_per_call_change"] > 1 and found["work"]["total_ns_per_call_significant"]
     assert any(row["function"].endswith(": work") for row in json.loads(out)["regressions"])
     assert err.startswith("vestige: slower by more than 100%: ") and err.count("\n") == 1
-    assert SLOWER == 3
+    assert EXCEEDED == 3
 
 
 def test_what_is_the_same_or_faster_fails_no_job(diff):
-    assert diff("a0.vst", "a0.vst", "--fail-over", "0%")[1] == ""
-    out, _ = diff("slow.vst", "a0.vst", "--format", "json", "--fail-over", "1000000%")
+    assert diff("a0.vst", "a0.vst", "--fail-on", "time>0%")[1] == ""
+    out, _ = diff("slow.vst", "a0.vst", "--format", "json", "--fail-on", "time>1000000%")
     assert rows(out)["work"]["total_ns_per_call_change"] < 0
 
 
@@ -94,7 +95,7 @@ def test_several_runs_stand_on_a_side(diff, folder):
         (folder / side).mkdir()
         for name in ("a0.vst", "a1.vst"):
             (folder / side / name).write_bytes((folder / name).read_bytes())
-    out, _ = diff("main", "branch", "--fail-over", "0%", "--format", "json")
+    out, _ = diff("main", "branch", "--fail-on", "time>0%", "--format", "json")
     document = json.loads(out)
     assert len(document["before"]) == len(document["after"]) == 2
     assert not any(row["significant"] for row in document["functions"])
@@ -156,12 +157,12 @@ def test_a_function_that_is_new_or_gone_is_no_regression():
     comparison = Comparison([run_of(("old", 1000, 300_000, 10))], [run_of(("new", 1000, 300_000, 10))])
     found = {row.name.rpartition(": ")[2]: row for row in comparison.rows}
     assert found["new"].is_new and found["old"].is_gone
-    assert regressions(comparison, 0.1) == []
+    assert judge_times(comparison, Limit("time>10%")) == []
 
 
 def test_the_whole_is_judged_too():
     before, after = run_of(("f", 1000, 900_000, 10)), run_of(("f", 1000, 900_000, 10), ns=2_000_000_000)
-    ((name, what, change),) = regressions(Comparison([before], [after]), 0.1)
+    ((name, what, change),) = judge_times(Comparison([before], [after]), Limit("time>10%"))
     assert (name, what, change.share) == ("the whole", "time", 1.0)
 
 
@@ -225,7 +226,7 @@ def test_ranks_are_one_run_and_families_are_several(folder, diff):
 def test_wrong_usage_and_broken_files_have_other_codes_than_a_regression(diff, folder):
     (folder / "text.vst").write_text("once upon a time\n" * 1000)
     assert diff("a0.vst", code=2)[1].startswith("vestige: the following arguments are required: B")
-    assert diff("a0.vst", "a1.vst", "--fail-over", "ten", code=2)[1].startswith("vestige: --fail-over: not a share")
+    assert diff("a0.vst", "a1.vst", "--fail-on", "ten", code=2)[1].startswith("vestige: --fail-on: not a limit: 'ten'")
     assert diff("a0.vst", "text.vst", code=1)[1] == "vestige: text.vst: not a vestige trace\n"
     assert diff("a0.vst", "no.vst", code=1)[1] == "vestige: no.vst: No such file or directory\n"
 

@@ -39,7 +39,7 @@ COMMANDS = [
     "report t.vst --include no-such-function",
     "diff t.vst more.vst",
     "diff t.vst more.vst --format json",
-    "diff t.vst more.vst --fail-over 0%",
+    "diff t.vst more.vst --fail-on time>0% --calls --fail-on calls>0",
     "memory-report t.vst --peak --leaks --temporary --histogram --lines --threads --allocators",
     "memory-report t.vst more.vst --format json",
     "export t.vst -o OUT.json --force",

@@ -82,6 +82,7 @@ LONGER = Unit("ns", 11, _longer)  # for changes of vestige diff
 NOISE = Unit("ns", 9, lambda change: f"±{duration(change.noise)}")
 SLOWER = Unit("share", 9, _slower)
 MORE = Unit("share", 7, _more)
+ADDED = Unit("", 11, "{:+,}".format)
 SHARES = (SHARE, SHARE_EXACT)
 
 
@@ -527,4 +528,17 @@ DIFF = Table(
     *_change("self-call", "self_ns_per_call", "self_call", "self time of the median call"),
     *_change("total-call", "total_ns_per_call", "total_call", "total time of the median call"),
     by="effect", ties=lambda row: row.name,
+)  # fmt: skip
+
+# ---- counts of vestige diff
+
+DIFF_COUNTS = Table(
+    "counts",
+    Column("change", "change", ADDED, "how many more there are in B", of="difference", by="size"),
+    Column("before", "before", COUNT, "the count in A"),
+    Column("after", "after", COUNT, "the count in B"),
+    Column("what", "what", WORD, "the kind of the count: calls, queries, …"),
+    Column("doubt", "doubt", OPTIONAL, "why the count is not judged", text=False),
+    Column("name", "function", NAME, "the function, with its file", of="name"),
+    by="change", ties=lambda row: row.name,
 )  # fmt: skip

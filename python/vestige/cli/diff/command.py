@@ -10,13 +10,14 @@ from vestige.base.quantities import duration, percent, plural
 from vestige.base.terminal import Paint, cut, point, width_of
 from vestige.cli.console import Parser, check_absent, check_least
 from vestige.cli.patterns import Patterns, add_patterns
-from vestige.cli.report.command import share
 from vestige.cli.report.notes import reduced_estimates
 from vestige.reading.layout import Layout
 from vestige.reading.report_columns import DIFF, records, write_csv
 
-from . import findings
+from . import counts_shown, findings
+from .counts import CountsComparison, inexact
 from .data import Comparison, read_side, reduced_in
+from .limits import Limit, judge_counts, judge_times, tell_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from .data import Row, Run
     from .noise import Change
 
-SLOWER = 3  # exit code of --fail-over: 1 is a file that cannot be used, 2 wrong usage
-JUDGED = 0.01  # share of the time; a function that takes less cannot make --fail-over fail
+EXCEEDED = 3  # exit code of --fail-on: 1 is a file that cannot be used, 2 wrong usage
 SORTS = [column.key for column in DIFF.columns if column.text or column.key == "effect"]
 EXAMPLES = """\
   vestige diff before.vst after.vst
-  vestige diff main/ branch/ --fail-over 10%     a folder: all runs in it
+  vestige diff main/ branch/ --fail-on 'time>10%'     a folder: all runs in it
+  vestige diff a.vst b.vst --calls --fail-on 'calls>5%' --fail-on 'queries>0'
   vestige diff a.vst b.vst --sort total -n 10
   vestige diff a.vst b.vst --format json | jq '.regressions'
   vestige diff a.vst b.vst -o diff.svg           a flame graph: red is slower
@@ -42,14 +43,17 @@ Functions are matched by file and name. "self time" adds up all calls; self/call
 and total/call are of the median call. A ~ marks a change within the noise. With
 one run on each side, the noise is three standard errors, from how much calls
 differ within a run and functions between runs; with several, it comes from how
-much the runs differ. --fail-over exits with 3 if the whole, or a function that
-takes 1% of the time, is slower by more than SHARE and by more than the noise.
+much the runs differ. --fail-on exits with 3 if the whole, or a function that
+makes up 1% of it, grew by more than the limit; a time also by more than the
+noise. Limits are for time, calls, queries, exceptions, imports, operators,
+allocations and bytes. Counts do not depend on the clock: functions that serve
+threads, or whose counts differ between the runs of a side, are not judged.
 """
 
 
 def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
-    limit = None if options.fail_over is None else share("--fail-over", options.fail_over)
+    limits = [Limit(text) for text in options.fail_on]
     check_least("-n", options.n, 1)
     _check_files(options)
     patterns = Patterns(options.include, options.exclude)
@@ -59,20 +63,29 @@ def main(argv: list[str]) -> int:
         return 1
     patterns.check(second)
     comparison = Comparison(before, after)
-    rows = _sorted(comparison.rows, options.sort)
-    slower = regressions(comparison, limit) if limit is not None else []
-    if options.format == "text":
-        _show(comparison, rows, options, sys.stdout)
+    slower = {limit: judge_times(comparison, limit) for limit in limits if limit.what == "time"}
+    verdicts = [tell_times(found, limit) for limit, found in slower.items() if found]
+    figures = {limit.what for limit in limits} - {"time"}
+    if figures:
+        for reason in inexact((*before, *after), figures):
+            raise Failure(f"{reason}, so --fail-on cannot judge counts", code=1)
+    if options.calls or figures:
+        counted = CountsComparison(before, after)
+        verdicts += judge_counts(counted, limits)
+    if options.calls:
+        counts_shown.show(counted, comparison, verdicts, options, sys.stdout)
+    elif options.format == "text":
+        _show(comparison, _sorted(comparison.rows, options.sort), options, sys.stdout)
     else:
-        _write(comparison, rows, slower, options, sys.stdout)
+        regressions = [found for each in slower.values() for found in each]
+        _write(comparison, _sorted(comparison.rows, options.sort), regressions, options, sys.stdout)
     _draw(comparison, options)
     if first.failed or second.failed:
         return 1
-    if slower and limit is not None:
-        sys.stdout.flush()
-        _tell(slower, limit)
-        return SLOWER
-    return 0
+    sys.stdout.flush()
+    for verdict in verdicts:
+        print(clean(f"vestige: {verdict}"), file=sys.stderr)
+    return EXCEEDED if verdicts else 0
 
 
 def _parser() -> Parser:
@@ -91,7 +104,14 @@ def _parser() -> Parser:
         "--no-children", action="store_true", help="read only the files themselves, not the traces of child processes"
     )
     parser.add_argument(
-        "--fail-over", metavar="SHARE", help="exit with code 3 if B is slower by more than SHARE (10%%)"
+        "--calls", action="store_true", help="compare counts, which do not depend on the clock, instead of times"
+    )
+    parser.add_argument(
+        "--fail-on",
+        metavar="LIMIT",
+        action="append",
+        default=[],
+        help="exit with code 3 if B exceeds a limit such as 'time>10%%', 'calls>5%%' or 'queries>0'; may be repeated",
     )
     parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, default="effect", help=f"sort by {', '.join(SORTS)}")
@@ -152,34 +172,6 @@ def _sorted(rows: list[Row], by: str) -> list[Row]:
     """Sorts rows; changes that are more than chance come first."""
     ranked = DIFF.sorted(rows, DIFF.find(by))
     return ranked if by == "name" else sorted(ranked, key=lambda row: not row.is_significant)
-
-
-def regressions(comparison: Comparison, limit: float) -> list[tuple[str, str, Change]]:
-    """Returns the functions that are slower by more than the limit and the noise: name, what is slower, and
-    the change.
-    """
-    found = []
-    if comparison.whole.is_significant and comparison.whole.share > limit:
-        found.append(("the whole", "time", comparison.whole))
-    for row in _sorted(comparison.rows, "effect"):
-        if row.is_new or row.is_gone:
-            continue
-        judged = [
-            ("per call", row.self_call, row.typical_share),
-            ("own time", row.self_time, row.self_time.after / (comparison.whole.after or 1)),
-            ("per call in all", row.total_call, row.total_share),
-        ]
-        for what, change, part in judged:
-            if part >= JUDGED and change.is_significant and change.share > limit:
-                found.append((row.name, what, change))
-                break
-    return found
-
-
-def _tell(slower: list[tuple[str, str, Change]], limit: float) -> None:
-    names = [f"{name} ({percent(change.share)} {what})" for name, what, change in slower[:3]]
-    more = f", {len(slower) - 3} more" if len(slower) > 3 else ""
-    print(clean(f"vestige: slower by more than {100 * limit:.3g}%: {', '.join(names)}{more}"), file=sys.stderr)
 
 
 # ---- text ----------------------------------------------------------------------
