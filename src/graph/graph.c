@@ -28,7 +28,7 @@ enum {
 
 static vst_status graph_identify(vst__graph *graph, uint64_t key, uint64_t *id)
 {
-    uint64_t *known = vst__identities_put(&graph->identities, key);
+    uint64_t *known = vst__map64_put(&graph->identities, key);
 
     if (known == NULL)
         return VST_E_NOMEM;
@@ -394,16 +394,7 @@ void vst__graph_lane_free(vst__graph_lane *lane)
     memset(lane, 0, sizeof *lane);
 }
 
-/* ---- creating and finishing ---------------------------------------------- */
-
-void vst__graph_open(vst__graph *graph, const vst__graph_sink *sink,
-                     unsigned observer)
-{
-    memset(graph, 0, sizeof *graph);
-    graph->sink = *sink;
-    graph->observer = observer;
-    graph->last_id = VST_GRAPH_PROCESS_ID;
-}
+/* ---- the end ------------------------------------------------------------- */
 
 vst_status vst__graph_finish(vst__graph *graph)
 {
@@ -421,7 +412,7 @@ vst_status vst__graph_finish(vst__graph *graph)
     return status;
 }
 
-void vst__graph_close(vst__graph *graph)
+void vst__graph_free(vst__graph *graph)
 {
     for (size_t i = 0; i < graph->thread_count; i++) {
         vst__graph_thread *thread = graph->threads[i];
@@ -439,7 +430,6 @@ void vst__graph_close(vst__graph *graph)
     free(graph->left);
     free(graph->unused);
     vst__map64_free(&graph->thread_of);
-    vst__identities_free(&graph->identities);
+    vst__map64_free(&graph->identities);
     vst__graph_values_free(&graph->values);
-    memset(graph, 0, sizeof *graph);
 }

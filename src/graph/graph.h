@@ -2,7 +2,7 @@
  * recordings of the process. Threads are read together, in order of time
  * (lanes.c), because a node may name a node that is open on another thread;
  * graph.c knows which nodes are open. Takes memory for the open nodes, for the
- * address of each tensor and storage (identities.h), and about 450 KiB for each
+ * address of each tensor and storage (map64.h), and about 450 KiB for each
  * thread that is alive at the moment. One thread at a time. */
 #ifndef VST_GRAPH_GRAPH_H
 #define VST_GRAPH_GRAPH_H
@@ -11,7 +11,6 @@
 #include <vestige/tracer.h>
 
 #include "base/map64.h"
-#include "graph/identities.h"
 #include "graph/values.h"
 #include "replay/operator.h"
 
@@ -80,7 +79,7 @@ typedef struct vst__graph {
     vst_trace *trace;  /* the trace that is being read */
     uint64_t last_id;
     uint64_t nodes; /* how many nodes began, without roots */
-    vst__identities identities;
+    vst__map64 identities;
 
     vst__graph_thread **threads;
     size_t thread_count, thread_capacity;
@@ -109,11 +108,9 @@ typedef struct vst__graph_lane {
 
 /* ---- graph.c ------------------------------------------------------------- */
 
-void vst__graph_open(vst__graph *graph, const vst__graph_sink *sink,
-                     unsigned observer);
 /* Delivers the nodes that are still open, then the process's root. */
 vst_status vst__graph_finish(vst__graph *graph);
-void vst__graph_close(vst__graph *graph);
+void vst__graph_free(vst__graph *graph);
 
 /* The sink for a matcher of the lane's thread; its ctx is the lane. */
 extern const vst_sink vst__graph_lane_sink;
@@ -143,9 +140,11 @@ int64_t vst__graph_monotonic(vst_trace *trace, vst_ticks ticks);
 
 /* ---- lanes.c ------------------------------------------------------------- */
 
-/* Reads the windows of all traces, in order of time. */
-vst_status vst__graph_read(vst__graph *graph, vst_trace *const *traces,
-                           size_t count, int window, vst_error *error);
+/* Reads the windows of all traces, in order of time. `observer`: read only the
+ * nodes of this observer; 0: of all. */
+vst_status vst__graph_read(vst_trace *const *traces, size_t count, int window,
+                           unsigned observer, const vst__graph_sink *sink,
+                           vst_error *error);
 /* Returns false if no definition of the trace can belong to a node. */
 bool vst__graph_may_have_nodes(const vst_trace *trace);
 /* Counts the nodes of a window, reading only as much as that needs; with `any`,

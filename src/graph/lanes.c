@@ -369,8 +369,8 @@ static vst_status read_piece(const piece *next)
     return read_window(self);
 }
 
-vst_status vst__graph_read(vst__graph *graph, vst_trace *const *traces,
-                           size_t count, int window, vst_error *error)
+static vst_status read_pieces(vst__graph *graph, vst_trace *const *traces,
+                              size_t count, int window, vst_error *error)
 {
     reading *readings = calloc(count + 1, sizeof *readings);
     size_t piece_count = 0, most = 1;
@@ -399,6 +399,23 @@ vst_status vst__graph_read(vst__graph *graph, vst_trace *const *traces,
     }
     free(pieces);
     free(readings);
+    return status;
+}
+
+vst_status vst__graph_read(vst_trace *const *traces, size_t count, int window,
+                           unsigned observer, const vst__graph_sink *sink,
+                           vst_error *error)
+{
+    vst__graph graph = {
+        .sink = *sink,
+        .observer = observer,
+        .last_id = VST_GRAPH_PROCESS_ID,
+    };
+    vst_status status = read_pieces(&graph, traces, count, window, error);
+
+    if (status == VST_OK)
+        status = vst_error_set(error, vst__graph_finish(&graph), 0, 0);
+    vst__graph_free(&graph);
     return status;
 }
 

@@ -64,16 +64,8 @@ vst_status vst__traces_node_ids(vst_trace *const *traces, size_t count,
     vst__graph_sink sink = {
         .ctx = &to, .begin = nodes_pass, .end = nodes_on_end};
     vst_status status = vst__graph_check(traces, count);
-    vst__graph graph;
 
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
-    vst__graph_open(&graph, &sink, observer);
-    status = vst__graph_read(&graph, traces, count, window, error);
-    if (status == VST_OK) {
-        status = vst__graph_finish(&graph);
-        vst_error_set(error, status, 0, 0);
-    }
-    vst__graph_close(&graph);
-    return status;
+    return vst__graph_read(traces, count, window, observer, &sink, error);
 }

@@ -203,33 +203,16 @@ static void put_tail(vst__output *output, const stretch *all)
     vst__output_text(output, "\n}\n");
 }
 
-static vst_status write_nodes(document *self, vst_trace *const *traces,
-                              size_t count, const vst_export_options *options,
-                              vst_error *error)
-{
-    vst__graph_sink sink = {
-        .ctx = self,
-        .begin = keep_inputs,
-        .end = write_node,
-    };
-    vst_status status;
-    vst__graph graph;
-
-    vst__graph_open(&graph, &sink, options->observer);
-    status = vst__graph_read(&graph, traces, count, options->window, error);
-    if (status == VST_OK) {
-        status = vst__graph_finish(&graph);
-        vst_error_set(error, status, 0, 0);
-    }
-    vst__graph_close(&graph);
-    return status;
-}
-
 static vst_status write_execution_trace(vst_trace *const *traces, size_t count,
                                         const vst_export_options *options,
                                         vst__output *output, vst_error *error)
 {
     document self = {.output = output};
+    const vst__graph_sink sink = {
+        .ctx = &self,
+        .begin = keep_inputs,
+        .end = write_node,
+    };
     vst_status status = vst__graph_check(traces, count);
     stretch all;
 
@@ -238,7 +221,8 @@ static vst_status write_execution_trace(vst_trace *const *traces, size_t count,
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
     node_put_head(output, traces[0], &all);
-    status = write_nodes(&self, traces, count, options, error);
+    status = vst__graph_read(traces, count, options->window, options->observer,
+                             &sink, error);
     free(self.outputs.bytes);
     if (status == VST_OK)
         put_tail(output, &all);
