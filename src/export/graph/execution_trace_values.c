@@ -8,8 +8,6 @@
 #include "export/graph/execution_trace.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/output/json.h"
@@ -59,23 +57,12 @@ static bool put_decimals(char **at, double value)
 
 static char *put_double(char *at, double value)
 {
-    int count;
-
     if (isnan(value))
         return VST_JSON_PUT(at, "\"nan\"");
     if (isinf(value))
         return value > 0 ? VST_JSON_PUT(at, "\"inf\"")
                          : VST_JSON_PUT(at, "\"-inf\"");
-    if (put_decimals(&at, value))
-        return at;
-    count = snprintf(at, VST_JSON_NUMBER_MAX, "%.15g", value);
-    if (strtod(at, NULL) != value)
-        count = snprintf(at, VST_JSON_NUMBER_MAX, "%.17g", value);
-    /* The locale may use another decimal point than JSON. */
-    for (int i = 0; i < count; i++)
-        if (strchr("0123456789+-e", at[i]) == NULL)
-            at[i] = '.';
-    return at + count;
+    return put_decimals(&at, value) ? at : vst__json_finite(at, value);
 }
 
 /* Writes [1,2]; `numbers` begins with the count. */
@@ -185,36 +172,27 @@ static void put_dimensions(vst__text *text, const vst__graph_values *values,
 
 static void put_type(vst__text *text, const vst__graph_value *value)
 {
-    switch (value->tag) {
-    case VST_VALUE_TENSOR:
-    case VST_VALUE_TENSOR_NESTED:
+    static const char *const names[] = {
+        [VST_VALUE_TENSOR_UNDEFINED] = "Tensor(nullptr (uninitialized))",
+        [VST_VALUE_INTEGER] = "Int",
+        [VST_VALUE_DOUBLE] = "Double",
+        [VST_VALUE_BOOL] = "Bool",
+        [VST_VALUE_STRING] = "String",
+        [VST_VALUE_DEVICE] = "Device",
+    };
+    const size_t known = sizeof names / sizeof *names;
+
+    if (value->tag == VST_VALUE_TENSOR ||
+        value->tag == VST_VALUE_TENSOR_NESTED) {
         vst__text_put(text, "Tensor(");
         values_put_escaped(text, value->tensor.type);
         vst__text_put(text, ")");
-        return;
-    case VST_VALUE_TENSOR_UNDEFINED:
-        vst__text_put(text, "Tensor(nullptr (uninitialized))");
-        return;
-    case VST_VALUE_INTEGER:
-        vst__text_put(text, "Int");
-        return;
-    case VST_VALUE_DOUBLE:
-        vst__text_put(text, "Double");
-        return;
-    case VST_VALUE_BOOL:
-        vst__text_put(text, "Bool");
-        return;
-    case VST_VALUE_STRING:
-        vst__text_put(text, "String");
-        return;
-    case VST_VALUE_DEVICE:
-        vst__text_put(text, "Device");
-        return;
-    case VST_VALUE_OTHER:
+    } else if (value->tag == VST_VALUE_OTHER) {
         values_put_escaped(text, value->text);
-        return;
-    default:
-        vst__text_put(text, "None");
+    } else {
+        vst__text_put(text, value->tag < known && names[value->tag] != NULL
+                                ? names[value->tag]
+                                : "None");
     }
 }
 

@@ -19,10 +19,21 @@ char *vst__json_u64_long(char *at, uint64_t value)
     return at + 8;
 }
 
+char *vst__json_finite(char *at, double value)
+{
+    int count = snprintf(at, VST_JSON_NUMBER_MAX, "%.15g", value);
+
+    if (strtod(at, NULL) != value)
+        count = snprintf(at, VST_JSON_NUMBER_MAX, "%.17g", value);
+    /* The locale may use another decimal point than JSON. */
+    for (int i = 0; i < count; i++)
+        if (strchr("0123456789+-e", at[i]) == NULL)
+            at[i] = '.';
+    return at + count;
+}
+
 char *vst__json_double(char *at, double value)
 {
-    char number[VST_JSON_NUMBER_MAX];
-
     if (isnan(value))
         return vst__json_word(at, "\"NaN\"");
     if (isinf(value))
@@ -30,14 +41,7 @@ char *vst__json_double(char *at, double value)
     if (value > -9007199254740992.0 && value < 9007199254740992.0 &&
         value == (double)(int64_t)value)
         return vst__json_i64(at, (int64_t)value);
-    snprintf(number, sizeof number, "%.15g", value);
-    if (strtod(number, NULL) != value)
-        snprintf(number, sizeof number, "%.17g", value);
-    /* The locale may use another decimal point than JSON. */
-    for (char *c = number; *c != '\0'; c++)
-        if (strchr("0123456789+-e", *c) == NULL)
-            *c = '.';
-    return vst__json_word(at, number);
+    return vst__json_finite(at, value);
 }
 
 void vst__json_put_u64(vst__output *output, uint64_t value)

@@ -111,6 +111,8 @@ static inline char *vst__json_us(char *at, int64_t ns)
     return vst__json_point(at, digits, zeros);
 }
 
+/* Writes a finite number with as many digits as are needed to read it back. */
+char *vst__json_finite(char *at, double value);
 /* Writes a number, or the string "NaN", "Infinity" or "-Infinity". */
 char *vst__json_double(char *at, double value);
 

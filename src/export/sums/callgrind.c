@@ -78,23 +78,21 @@ static int by_caller(const void *a, const void *b)
     return (x->callee > y->callee) - (x->callee < y->callee);
 }
 
-static vst_status put_functions(const vst__tree *tree,
-                                const vst__tree_sums *sums,
-                                vst__tree_edge *edges, size_t edge_count,
-                                vst__output *output)
+static vst_status put_functions(const vst__tree *tree, vst__output *output)
 {
+    vst__tree_edge *edges = tree->edges;
     known *seen = calloc(tree->function_count + 1, sizeof *seen);
     size_t next = 0;
 
     if (seen == NULL)
         return VST_E_NOMEM;
-    if (edge_count != 0)
-        qsort(edges, edge_count, sizeof *edges, by_caller);
+    if (tree->edge_count != 0)
+        qsort(edges, tree->edge_count, sizeof *edges, by_caller);
     for (uint32_t i = 0; i < tree->function_count; i++) {
         vst__output_text(output, "\n");
         callgrind_put_function(tree, i, seen, false, output);
-        put_cost(output, callgrind_line_of(tree, i), sums[i].self_ns);
-        for (; next < edge_count && edges[next].caller == i; next++) {
+        put_cost(output, callgrind_line_of(tree, i), tree->sums[i].self_ns);
+        for (; next < tree->edge_count && edges[next].caller == i; next++) {
             const vst__tree_edge *edge = &edges[next];
 
             callgrind_put_function(tree, edge->callee, seen, true, output);
@@ -112,30 +110,24 @@ static vst_status put_functions(const vst__tree *tree,
 
 static vst_status write_document(const vst__tree *tree, vst__output *output)
 {
-    vst__tree_sums *sums = NULL;
-    vst__tree_edge *edges = NULL;
-    size_t edge_count = 0;
     int64_t total_ns = 0;
-    vst_status status = vst__tree_sum(tree, &sums, &edges, &edge_count);
+    vst_status status;
 
-    if (status == VST_OK) {
-        vst__output_text(output, "# callgrind format\nversion: 1\n"
-                                 "creator: vestige\npositions: line\n"
-                                 "event: ns : wall time in nanoseconds\n"
-                                 "events: ns\n");
-        status = put_functions(tree, sums, edges, edge_count, output);
-        for (size_t i = 0; i < tree->function_count; i++)
-            total_ns += sums[i].self_ns;
-        vst__output_text(output, "\ntotals: ");
-        vst__json_put_i64(output, total_ns);
-        vst__output_text(output, "\n");
-    }
-    free(sums);
-    free(edges);
+    vst__output_text(output, "# callgrind format\nversion: 1\n"
+                             "creator: vestige\npositions: line\n"
+                             "event: ns : wall time in nanoseconds\n"
+                             "events: ns\n");
+    status = put_functions(tree, output);
+    for (size_t i = 0; i < tree->function_count; i++)
+        total_ns += tree->sums[i].self_ns;
+    vst__output_text(output, "\ntotals: ");
+    vst__json_put_i64(output, total_ns);
+    vst__output_text(output, "\n");
     return status;
 }
 
-static const vst__tree_format callgrind = {.write = write_document};
+static const vst__tree_format callgrind = {.by_function = true,
+                                           .write = write_document};
 
 const vst__exporter vst__exporter_callgrind = {
     "callgrind", ".callgrind callgrind.out.*", .sums = &callgrind};

@@ -115,27 +115,26 @@ static vst_status put_callers(const vst__tree *tree,
     return status;
 }
 
-static vst_status pstats_put_all(const vst__tree *tree,
-                                 const vst__tree_sums *sums,
-                                 const vst__tree_edge *edges, size_t edge_count,
-                                 vst__output *output)
+static vst_status write_pstats(const vst__tree *tree, vst__output *output)
 {
+    const vst__tree_edge *edges = tree->edges;
     vst__proto text = {.bytes = NULL};
     vst_status status = VST_OK;
     size_t next = 0;
 
     vst__output_text(output, "{");
     for (uint32_t i = 0; i < tree->function_count && status == VST_OK; i++) {
+        const vst__tree_sums *sums = &tree->sums[i];
         size_t first = next;
 
-        while (next < edge_count && edges[next].callee == i)
+        while (next < tree->edge_count && edges[next].callee == i)
             next++;
         status = pstats_put_function(tree, i, &text, output);
         put_tuple(output, 5);
-        put_integer(output, sums[i].primitive_calls);
-        put_integer(output, sums[i].calls);
-        put_seconds(output, sums[i].self_ns);
-        put_seconds(output, sums[i].total_ns);
+        put_integer(output, sums->primitive_calls);
+        put_integer(output, sums->calls);
+        put_seconds(output, sums->self_ns);
+        put_seconds(output, sums->total_ns);
         if (status == VST_OK)
             status =
                 put_callers(tree, edges + first, next - first, &text, output);
@@ -147,21 +146,8 @@ static vst_status pstats_put_all(const vst__tree *tree,
     return status;
 }
 
-static vst_status write_pstats(const vst__tree *tree, vst__output *output)
-{
-    vst__tree_sums *sums = NULL;
-    vst__tree_edge *edges = NULL;
-    size_t edge_count = 0;
-    vst_status status = vst__tree_sum(tree, &sums, &edges, &edge_count);
-
-    if (status == VST_OK)
-        status = pstats_put_all(tree, sums, edges, edge_count, output);
-    free(sums);
-    free(edges);
-    return status;
-}
-
-static const vst__tree_format pstats = {.write = write_pstats};
+static const vst__tree_format pstats = {.by_function = true,
+                                        .write = write_pstats};
 
 const vst__exporter vst__exporter_pstats = {"pstats", ".pstats .prof",
                                             .sums = &pstats};

@@ -318,6 +318,69 @@ static vst_status tree_make(vst__tree *tree, vst_trace *const *traces,
     return status == VST_OK ? VST_OK : vst_error_set(error, status, 0, 0);
 }
 
+/* ---- sums by function ---------------------------------------------------- */
+
+static void tree_add(vst__tree_sums *sums, const vst__tree_node *node,
+                     bool inner)
+{
+    sums->calls += node->count;
+    sums->self_ns += node->self_ns;
+    if (inner)
+        return;
+    sums->primitive_calls += node->count;
+    sums->total_ns += node->total_ns;
+}
+
+static int by_functions(const void *a, const void *b)
+{
+    const vst__tree_edge *x = a, *y = b;
+
+    if (x->callee != y->callee)
+        return x->callee < y->callee ? -1 : 1;
+    return (x->caller > y->caller) - (x->caller < y->caller);
+}
+
+static vst_status tree_sum(vst__tree *tree)
+{
+    size_t capacity = 0;
+    vst__map64 known = {.entries = NULL};
+    vst_status status = VST_OK;
+
+    tree->sums = calloc(tree->function_count + 1, sizeof *tree->sums);
+    if (tree->sums == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < tree->node_count && status == VST_OK; i++) {
+        const vst__tree_node *node = &tree->nodes[i];
+        uint32_t caller = node->parent != VST_TREE_ROOT
+                              ? tree->nodes[node->parent].function
+                              : VST_TREE_ROOT;
+        uint64_t *number;
+
+        if (node->function == VST_TREE_PROCESS)
+            continue;
+        tree_add(&tree->sums[node->function], node, node->is_inner);
+        number =
+            vst__map64_put(&known, (uint64_t)node->function << 32 | caller);
+        if (number == NULL ||
+            !VST_RESERVE(tree->edges, tree->edge_count + 1, capacity)) {
+            status = VST_E_NOMEM;
+            break;
+        }
+        if (*number == 0) {
+            tree->edges[tree->edge_count++] =
+                (vst__tree_edge){.callee = node->function, .caller = caller};
+            *number = tree->edge_count;
+        }
+        tree_add(&tree->edges[*number - 1].sums, node, node->is_repeated);
+    }
+    vst__map64_free(&known);
+    if (tree->edge_count != 0)
+        qsort(tree->edges, tree->edge_count, sizeof *tree->edges, by_functions);
+    return status;
+}
+
+/* ---- writing --------------------------------------------------------------- */
+
 vst_status vst__tree_write(const vst__tree_format *format,
                            vst_trace *const *traces, size_t count,
                            const vst_export_options *options,
@@ -334,13 +397,18 @@ vst_status vst__tree_write(const vst__tree_format *format,
     if (status == VST_OK) {
         if (tree.is_cut && options->cut_depth != NULL)
             *options->cut_depth = VST_TREE_DEPTH_MAX;
-        status = format->write(&tree, output);
+        if (format->by_function)
+            status = tree_sum(&tree);
+        if (status == VST_OK)
+            status = format->write(&tree, output);
         if (status != VST_OK)
             vst_error_set(error, status, 0, 0);
     }
     free(tree.functions);
     free(tree.nodes);
     free(tree.pids);
+    free(tree.sums);
+    free(tree.edges);
     vst__intern_destroy(tree.known);
     return status;
 }
@@ -364,69 +432,4 @@ void vst__tree_put_name(const vst__tree *tree, const vst__tree_node *node,
         vst__output_text(output, "): ");
     }
     put(output, f->name, f->name_len);
-}
-
-/* ---- sums by function ---------------------------------------------------- */
-
-static void tree_add(vst__tree_sums *sums, const vst__tree_node *node,
-                     bool inner)
-{
-    sums->calls += node->count;
-    sums->self_ns += node->self_ns;
-    sums->self_bytes += node->self_bytes;
-    sums->self_allocations += node->self_allocations;
-    if (inner)
-        return;
-    sums->primitive_calls += node->count;
-    sums->total_ns += node->total_ns;
-}
-
-static int by_functions(const void *a, const void *b)
-{
-    const vst__tree_edge *x = a, *y = b;
-
-    if (x->callee != y->callee)
-        return x->callee < y->callee ? -1 : 1;
-    return (x->caller > y->caller) - (x->caller < y->caller);
-}
-
-vst_status vst__tree_sum(const vst__tree *tree, vst__tree_sums **functions,
-                         vst__tree_edge **edges, size_t *edge_count)
-{
-    size_t capacity = 0;
-    vst__map64 known = {.entries = NULL};
-    vst_status status = VST_OK;
-
-    *edges = NULL;
-    *edge_count = 0;
-    *functions = calloc(tree->function_count + 1, sizeof **functions);
-    if (*functions == NULL)
-        return VST_E_NOMEM;
-    for (size_t i = 0; i < tree->node_count && status == VST_OK; i++) {
-        const vst__tree_node *node = &tree->nodes[i];
-        uint32_t caller = node->parent != VST_TREE_ROOT
-                              ? tree->nodes[node->parent].function
-                              : VST_TREE_ROOT;
-        uint64_t *number;
-
-        if (node->function == VST_TREE_PROCESS)
-            continue;
-        tree_add(&(*functions)[node->function], node, node->is_inner);
-        number =
-            vst__map64_put(&known, (uint64_t)node->function << 32 | caller);
-        if (number == NULL || !VST_RESERVE(*edges, *edge_count + 1, capacity)) {
-            status = VST_E_NOMEM;
-            break;
-        }
-        if (*number == 0) {
-            (*edges)[(*edge_count)++] =
-                (vst__tree_edge){.callee = node->function, .caller = caller};
-            *number = *edge_count;
-        }
-        tree_add(&(*edges)[*number - 1].sums, node, node->is_repeated);
-    }
-    vst__map64_free(&known);
-    if (*edge_count != 0)
-        qsort(*edges, *edge_count, sizeof **edges, by_functions);
-    return status;
 }

@@ -36,11 +36,28 @@ typedef struct vst__tree_node {
 #define VST_TREE_ROOT UINT32_MAX
 #define VST_TREE_PROCESS UINT32_MAX
 
+/* The sums of a function, or of the calls of a function by another; a call
+ * inside another call of the function does not count again. */
+typedef struct vst__tree_sums {
+    uint64_t calls, primitive_calls;
+    int64_t self_ns, total_ns;
+} vst__tree_sums;
+
+typedef struct vst__tree_edge {
+    uint32_t callee, caller; /* VST_TREE_ROOT: no caller */
+    vst__tree_sums sums;
+} vst__tree_edge;
+
 typedef struct vst__tree {
     vst__tree_function *functions;
     size_t function_count, function_capacity;
     vst__tree_node *nodes;
     size_t node_count, node_capacity;
+    /* For a format that has by_function: the sums of each function, and of each
+     * pair of functions, sorted by callee, then caller. */
+    vst__tree_sums *sums;
+    vst__tree_edge *edges;
+    size_t edge_count;
     int64_t start_ns, end_ns; /* begin and end of the whole recording */
     bool has_memory;
     vst__intern *known; /* keys of functions */
@@ -61,7 +78,8 @@ typedef struct vst__tree {
 typedef struct vst__tree_format {
     /* If there are several traces, each process is a node above its calls. */
     bool processes;
-    bool shallow; /* no deeper than VST_TREE_DEPTH_MAX; sets cut_depth */
+    bool shallow;     /* no deeper than VST_TREE_DEPTH_MAX; sets cut_depth */
+    bool by_function; /* shows sums of functions */
     vst_status (*write)(const vst__tree *tree, vst__output *output);
 } vst__tree_format;
 
@@ -78,25 +96,5 @@ typedef void (*vst__tree_put)(vst__output *output, const char *bytes,
 void vst__tree_put_name(const vst__tree *tree, const vst__tree_node *node,
                         uint32_t process, vst__output *output,
                         vst__tree_put put);
-
-/* The sums of a function; a call inside another call of the function does not
- * count again. */
-typedef struct vst__tree_sums {
-    uint64_t calls, primitive_calls;
-    int64_t self_ns, total_ns;
-    uint64_t self_bytes, self_allocations;
-} vst__tree_sums;
-
-/* Sums of a pair of functions. vst__tree_sum sorts edges by callee, then
- * caller. */
-typedef struct vst__tree_edge {
-    uint32_t callee, caller; /* VST_TREE_ROOT: no caller */
-    vst__tree_sums sums;
-} vst__tree_edge;
-
-/* Adds up by function and by pair. The caller frees both arrays; edges are
- * sorted by callee and caller. */
-vst_status vst__tree_sum(const vst__tree *tree, vst__tree_sums **functions,
-                         vst__tree_edge **edges, size_t *edge_count);
 
 #endif
