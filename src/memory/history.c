@@ -62,8 +62,6 @@ static vst_status history_allocate(vst__history *self, vst__merge_stream *from,
         .size = vst__history_size(record),
         .time_ns = vst__history_time(self, from),
         .stack = record->stack,
-        .kind = record->kind,
-        .flags = record->flags,
     };
 
     if (record->kind == VST_MEMORY_MMAP)

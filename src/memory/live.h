@@ -15,8 +15,6 @@ typedef struct vst__block_info {
     uint64_t serial;
     int64_t time_ns;
     vst_stack_id stack;
-    uint16_t kind;
-    uint16_t flags;
 } vst__block_info;
 
 /* All zero is an empty table. */

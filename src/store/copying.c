@@ -12,8 +12,7 @@
 int vst__copying_begin(const char *target, const char *copier,
                        vst__copying *copying)
 {
-    *copying = (vst__copying){
-        .copier = copier, .pair = -1, .process = vst__os_process_id()};
+    *copying = (vst__copying){.copier = copier, .pair = -1};
     copying->target = vst__os_absolute(target);
     return copying->target == NULL
                ? ENOMEM

@@ -20,7 +20,6 @@ typedef struct vst__copying {
     char *target;       /* from the root on */
     const char *copier; /* the program; must stay valid */
     int pair;           /* -1: no copier runs */
-    uint32_t process;   /* that began it; a forked child is another */
     int sys_errno;      /* why there is no copier; 0 if there is one */
     bool is_late;       /* the copier starts when the recording ends */
 } vst__copying;
