@@ -36,6 +36,23 @@ static text open_text(PyObject *str)
     return of;
 }
 
+/* Adds a frame with a name and a file; `named` has the rest. */
+static vst_status add_named(PyObject *name, PyObject *file,
+                            vst_named_frame named, const vst_named_sink *sink)
+{
+    text name_text = open_text(name), file_text = open_text(file);
+    vst_status status;
+
+    named.name = name_text.bytes;
+    named.name_len = name_text.length;
+    named.file = file_text.bytes;
+    named.file_len = file_text.length;
+    status = sink->add(sink->ctx, &named);
+    Py_XDECREF(name_text.holder);
+    Py_XDECREF(file_text.holder);
+    return status;
+}
+
 static uint32_t frame_names_one_based(int number)
 {
     return number < 0 ? 0 : (uint32_t)number + 1;
@@ -46,31 +63,21 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
 {
     PyCodeObject *code = object;
     vpy_location at;
-    text name, file;
-    vst_status status;
-    vst_named_frame named;
 
     (void)flags; /* columns are always included */
     if (instruction & VPY_FRAME_HIDDEN)
         return VST_OK;
     at =
         vpy_code_location(code, (int)(instruction & VPY_FRAME_INSTRUCTION) - 1);
-    name = open_text(code->co_name);
-    file = open_text(code->co_filename);
-    named = (vst_named_frame){
-        .name = name.bytes,
-        .name_len = name.length,
-        .file = file.bytes,
-        .file_len = file.length,
-        .line = at.line < 0 ? 0 : (uint32_t)at.line,
-        .end_line = at.end_line < 0 ? 0 : (uint32_t)at.end_line,
-        .column = frame_names_one_based(at.column),
-        .end_column = frame_names_one_based(at.end_column),
-    };
-    status = sink->add(sink->ctx, &named);
-    Py_XDECREF(name.holder);
-    Py_XDECREF(file.holder);
-    return status;
+    return add_named(
+        code->co_name, code->co_filename,
+        (vst_named_frame){
+            .line = at.line < 0 ? 0 : (uint32_t)at.line,
+            .end_line = at.end_line < 0 ? 0 : (uint32_t)at.end_line,
+            .column = frame_names_one_based(at.column),
+            .end_column = frame_names_one_based(at.end_column),
+        },
+        sink);
 }
 
 /* ---- generated code ------------------------------------------------------ */
@@ -85,19 +92,13 @@ static vst_status add_extra_frame(PyObject *frame, const vst_named_sink *sink)
     long number = line != NULL && line != Py_None ? PyLong_AsLong(line) : 0;
     vst_status status = VST_OK;
 
-    if (line != NULL && PyErr_Occurred() == NULL) {
-        text name_text = open_text(name), file_text = open_text(file);
-        vst_named_frame named = {
-            .name = name_text.bytes,
-            .name_len = name_text.length,
-            .file = file_text.bytes,
-            .file_len = file_text.length,
-            .line = number > 0 && number <= INT32_MAX ? (uint32_t)number : 0,
-        };
-        status = sink->add(sink->ctx, &named);
-        Py_XDECREF(name_text.holder);
-        Py_XDECREF(file_text.holder);
-    }
+    if (line != NULL && PyErr_Occurred() == NULL)
+        status = add_named(
+            name, file,
+            (vst_named_frame){.line = number > 0 && number <= INT32_MAX
+                                          ? (uint32_t)number
+                                          : 0},
+            sink);
     Py_XDECREF(line);
     Py_XDECREF(file);
     Py_XDECREF(name);
