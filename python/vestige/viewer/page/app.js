@@ -65,10 +65,6 @@ class App {
     return this.theme.colors;
   }
 
-  get width() {
-    return this.stage.width;
-  }
-
   async open() {
     this.info = await this.awaitIndex();
     const { info } = this;
@@ -215,24 +211,12 @@ class App {
     this.stage.invalidate();
   }
 
-  resized() {
-    this.stage.invalidate();
-  }
-
   center() {
     return this.stage.pointerTime() ?? (this.view.from + this.view.to) / 2;
   }
 
-  point(event) {
-    this.stage.point(event);
-  }
-
-  hit(event) {
-    return this.stage.hit(event);
-  }
-
   async click(event) {
-    const place = this.hit(event);
+    const place = this.stage.hit(event);
     element("rows").focus({ preventScroll: true });
     if (place === null || place.rect < 0) {
       this.view.selectSpan(null);

@@ -18,7 +18,7 @@ export class Input {
     this.stage.addEventListener("pointermove", (event) => this.move(event));
     this.stage.addEventListener("pointerup", (event) => this.release(event));
     this.stage.addEventListener("pointercancel", (event) => this.release(event));
-    this.stage.addEventListener("pointerleave", () => this.app.point(null));
+    this.stage.addEventListener("pointerleave", () => this.app.stage.point(null));
     this.stage.addEventListener("dblclick", (event) => this.twice(event));
     this.stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     window.addEventListener("keydown", (event) => this.key(event));
@@ -53,12 +53,12 @@ export class Input {
 
   move(event) {
     if (this.pressed.has(event.pointerId)) this.pressed.set(event.pointerId, event);
-    if (!this.drag) return this.app.point(event);
+    if (!this.drag) return this.app.stage.point(event);
     const { drag } = this;
     if (drag.kind === "pinch") return this.pinch();
     if (!drag.moved && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < CLICK) return;
     drag.moved = true;
-    this.app.point(null);
+    this.app.stage.point(null);
     if (drag.kind === "range") {
       const [from, to] = [drag.time, this.time(event)].sort((a, b) => a - b);
       this.view.selectRange({ from: Math.max(0, from), to: Math.min(this.view.duration, to) });
@@ -92,7 +92,7 @@ export class Input {
   }
 
   twice(event) {
-    const place = this.app.hit(event);
+    const place = this.app.stage.hit(event);
     if (place?.rect >= 0) this.view.show(place.start - (place.end - place.start) * 0.05, place.end + (place.end - place.start) * 0.05, { step: true });
   }
 

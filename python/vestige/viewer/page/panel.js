@@ -45,7 +45,7 @@ export class Panel {
   close() {
     this.tab = null;
     this.element.hidden = this.splitter.hidden = true;
-    this.app.resized();
+    this.app.stage.invalidate();
   }
 
   resize(height) {
@@ -53,7 +53,7 @@ export class Panel {
     this.height = Math.round(Math.min(Math.max(height, 120), Math.max(room - 160, 120)));
     this.element.style.height = `${this.height}px`;
     this.splitter.setAttribute("aria-valuenow", String(this.height));
-    this.app.resized();
+    this.app.stage.invalidate();
     this.app.flame?.draw();
   }
 

@@ -70,7 +70,7 @@ export class Search {
     const abort = (this.abort = new AbortController());
     const from = Math.max(0, Math.floor(this.app.view.from));
     const to = Math.min(Math.ceil(this.app.view.duration), Math.ceil(this.app.view.to));
-    const pixels = Math.max(1, Math.round(this.app.width / 2));
+    const pixels = Math.max(1, Math.round(this.app.stage.width / 2));
     if (to <= from) return;
     try {
       const answers = await Promise.all([...(this.ids ?? [])].filter(([, ids]) => ids.size)
