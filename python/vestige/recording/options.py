@@ -68,14 +68,18 @@ def check_together(given: dict[str, Any], *, by_flag: bool = False) -> None:
             raise ValueError(f"{shown} needs a Python {WITH_GIL}")
 
 
-def check_engine(engine: object) -> str:
+def _choice(option: str, value: object) -> tuple[str, str]:
+    """Returns a value of an option, and a text that says where it comes from: a variable may say what "auto" means."""
+    if not isinstance(value, str):
+        raise TypeError(f"{option} must be a str, not {type(value).__name__}")
+    variable = f"VESTIGE_{option.upper()}"
+    chosen = os.environ.get(variable, "") if value == "auto" else ""
+    return (chosen, f" ({variable} asks for it)") if chosen else (value, "")
+
+
+def check_engine(given: object) -> str:
     """Returns the name of an engine. VESTIGE_ENGINE may say which one "auto" means; every Python has "safe"."""
-    if not isinstance(engine, str):
-        raise TypeError(f"engine must be a str, not {type(engine).__name__}")
-    by = ""
-    if engine == "auto" and os.environ.get("VESTIGE_ENGINE"):
-        engine = os.environ["VESTIGE_ENGINE"]
-        by = " (VESTIGE_ENGINE asks for it)"
+    engine, by = _choice("engine", given)
     if engine == "safe":
         return _core.engines[0]
     if engine != "auto" and engine not in _core.engines:
@@ -83,14 +87,9 @@ def check_engine(engine: object) -> str:
     return engine
 
 
-def check_storage(storage: object) -> str:
+def check_storage(given: object) -> str:
     """Returns how the file is written. VESTIGE_STORAGE may say what "auto" means."""
-    if not isinstance(storage, str):
-        raise TypeError(f"storage must be a str, not {type(storage).__name__}")
-    by = ""
-    if storage == "auto" and os.environ.get("VESTIGE_STORAGE"):
-        storage = os.environ["VESTIGE_STORAGE"]
-        by = " (VESTIGE_STORAGE asks for it)"
+    storage, by = _choice("storage", given)
     if storage not in STORAGES:
         raise ValueError(f"no storage {storage!r}{by}: use one of {', '.join(STORAGES)}")
     return storage

@@ -37,6 +37,11 @@ def format_memory(count: int) -> str:
     return f"{count} B"
 
 
+def _as_text(field: str) -> Any:
+    """Returns a property: a time of the object as text."""
+    return property(lambda event: format_time(getattr(event, field)))
+
+
 class FormattedTimes:
     """Times as text, and averages per call, for classes with cpu_time_total and count."""
 
@@ -52,29 +57,12 @@ class FormattedTimes:
 
     cuda_time = device_time
 
-    @property
-    def cpu_time_str(self) -> str:
-        return format_time(self.cpu_time)
-
-    @property
-    def cpu_time_total_str(self) -> str:
-        return format_time(self.cpu_time_total)  # type: ignore[attr-defined]
-
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        return format_time(self.self_cpu_time_total)  # type: ignore[attr-defined]
-
-    @property
-    def device_time_str(self) -> str:
-        return format_time(self.device_time)
-
-    @property
-    def device_time_total_str(self) -> str:
-        return format_time(self.device_time_total)  # type: ignore[attr-defined]
-
-    @property
-    def self_device_time_total_str(self) -> str:
-        return format_time(self.self_device_time_total)  # type: ignore[attr-defined]
+    cpu_time_str = _as_text("cpu_time")
+    cpu_time_total_str = _as_text("cpu_time_total")
+    self_cpu_time_total_str = _as_text("self_cpu_time_total")
+    device_time_str = _as_text("device_time")
+    device_time_total_str = _as_text("device_time_total")
+    self_device_time_total_str = _as_text("self_device_time_total")
 
 
 class Columns:
