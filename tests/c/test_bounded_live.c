@@ -5,6 +5,7 @@
 #include "bounded.h"
 #include "store/format.h"
 #include "trace_builder.h"
+#include "whole_files.h"
 
 /* ---- while it is recorded ----------------------------------------------- */
 
@@ -97,14 +98,8 @@ static void free_running_threads_outlive_the_windows_of_a_bounded_file(void)
 static builder read_file(void)
 {
     builder b = {0};
-    FILE *file = fopen(path, "rb");
 
-    b.size = (size_t)file_size();
-    b.bytes = malloc(b.size);
-    if (file == NULL || b.bytes == NULL ||
-        fread(b.bytes, 1, b.size, file) != b.size)
-        abort();
-    fclose(file);
+    b.bytes = read_whole(path, &b.size);
     return b;
 }
 

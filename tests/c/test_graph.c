@@ -9,6 +9,7 @@
 #include "execution_traces.h"
 #include "graph/nodes.h"
 #include "trace_builder.h"
+#include "whole_files.h"
 
 static unsigned long long id_of(const char *text, unsigned long long record)
 {
@@ -392,12 +393,9 @@ static uint32_t any(uint32_t below)
 /* Opens and reads bytes that may be a damaged trace. */
 static void try_bytes(unsigned char *bytes, size_t count, size_t *opened)
 {
-    FILE *file = fopen(in_folder("d.vst"), "wb");
     vst_trace *trace = NULL;
 
-    CHECK(file != NULL && fwrite(bytes, 1, count, file) == count);
-    if (file != NULL)
-        fclose(file);
+    write_whole(in_folder("d.vst"), bytes, count);
     if (vst_trace_open(in_folder("d.vst"), &trace, NULL) == VST_OK) {
         char *text = export_all(&trace, 1, 0, VST_OK);
         ++*opened;
@@ -414,23 +412,15 @@ static void any_cut_or_change_gives_a_whole_document(void)
     vst_session *session = NULL;
     const unsigned rounds = 300 / check_step(1, 4);
     size_t count, opened = 0, changed = 0;
-    struct stat facts;
     unsigned char *whole, *copy;
-    FILE *file;
 
     CHECK_INT(vst_session_create(&options, &session, NULL), VST_OK);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     record_some(define(VST_DEF_OPERATOR, "aten::sum"), 200, 1);
     CHECK_INT(vst_session_finish(session, NULL), VST_OK);
     vst_session_destroy(session);
-    CHECK_INT(stat(in_folder("t.vst"), &facts), 0);
-    count = (size_t)facts.st_size;
-    whole = malloc(count);
+    whole = read_whole(in_folder("t.vst"), &count);
     copy = malloc(count);
-    file = fopen(in_folder("t.vst"), "rb");
-    CHECK(file != NULL && fread(whole, 1, count, file) == count);
-    if (file != NULL)
-        fclose(file);
     for (unsigned i = 0; i < rounds; i++) {
         size_t left = i % 3 ? count : any((uint32_t)count);
         memcpy(copy, whole, count);

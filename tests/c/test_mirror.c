@@ -12,6 +12,7 @@
 #include "os/os.h"
 #include "store/format.h"
 #include "store/local_files.h"
+#include "whole_files.h"
 
 static char target_path[64];
 static int from, to;
@@ -59,27 +60,11 @@ static vst_trace_info info_of(const char *file)
 
 /* ---- an unbounded file --------------------------------------------------- */
 
-static unsigned char *bytes_of(const char *file, size_t *size)
-{
-    FILE *stream = fopen(file, "rb");
-    struct stat st;
-    unsigned char *bytes;
-
-    if (!CHECK(stream != NULL) || !CHECK_INT(stat(file, &st), 0))
-        exit(2);
-    bytes = malloc((size_t)st.st_size + 1);
-    if (bytes == NULL)
-        exit(2);
-    *size = fread(bytes, 1, (size_t)st.st_size, stream);
-    fclose(stream);
-    return bytes;
-}
-
 static void check_equal_files(void)
 {
     size_t size, copied;
-    unsigned char *original = bytes_of(path, &size);
-    unsigned char *copy = bytes_of(target_path, &copied);
+    unsigned char *original = read_whole(path, &size);
+    unsigned char *copy = read_whole(target_path, &copied);
 
     CHECK_INT(copied, size);
     CHECK(copied == size && memcmp(original, copy, size) == 0);

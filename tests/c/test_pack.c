@@ -16,52 +16,14 @@
 #include "store/compress.h"
 #include "store/source.h"
 #include "trace_builder.h"
+#include "whole_files.h"
 
 static char folder[] = "/tmp/vestige-pack-XXXXXX";
-
-/* Returns a path in the folder of these tests; valid for the next three
- * calls. */
-static const char *path_of(const char *name)
-{
-    static char paths[4][64];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static void write_file(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-
-    if (!CHECK(file != NULL))
-        exit(2);
-    CHECK_INT(fwrite(bytes, 1, size, file), size);
-    fclose(file);
-}
-
-static unsigned char *read_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    unsigned char *bytes;
-    long end;
-
-    if (!CHECK(file != NULL && fseek(file, 0, SEEK_END) == 0))
-        exit(2);
-    end = ftell(file);
-    bytes = malloc((size_t)end + 1);
-    if (!CHECK(bytes != NULL && fseek(file, 0, SEEK_SET) == 0))
-        exit(2);
-    *size = fread(bytes, 1, (size_t)end, file);
-    fclose(file);
-    return bytes;
-}
 
 static bool holds(const char *path, const void *bytes, size_t size)
 {
     size_t got;
-    unsigned char *found = read_file(path, &got);
+    unsigned char *found = read_whole(path, &got);
     bool same = got == size && memcmp(found, bytes, size) == 0;
 
     free(found);
@@ -72,9 +34,9 @@ static bool holds(const char *path, const void *bytes, size_t size)
  * stayed. */
 static void check_folder_is_empty(void)
 {
-    remove(path_of("plain.vst"));
-    remove(path_of("packed.vst"));
-    remove(path_of("again.vst"));
+    remove(path_in(folder, "plain.vst"));
+    remove(path_in(folder, "packed.vst"));
+    remove(path_in(folder, "again.vst"));
     CHECK_INT(rmdir(folder), 0);
     CHECK_INT(mkdir(folder, 0700), 0);
 }
@@ -169,8 +131,9 @@ static char *described(const char *path)
  * reads like the original. */
 static void there_and_back(const void *bytes, size_t size)
 {
-    const char *plain = path_of("plain.vst"), *packed = path_of("packed.vst");
-    const char *again = path_of("again.vst");
+    const char *plain = path_in(folder, "plain.vst"),
+               *packed = path_in(folder, "packed.vst");
+    const char *again = path_in(folder, "again.vst");
     char *before, *after;
     vst_trace_info info;
     vst_trace *trace;
@@ -178,7 +141,7 @@ static void there_and_back(const void *bytes, size_t size)
 
     remove(packed);
     remove(again);
-    write_file(plain, bytes, size);
+    write_whole(plain, bytes, size);
     if (!CHECK_INT(vst_trace_pack(plain, packed, NULL, &error), VST_OK))
         return;
     CHECK_INT(error.status, VST_OK);
@@ -289,7 +252,7 @@ static void the_file_of_a_recording_that_runs_can_be_copied(void)
                            .name_len = 4,
                            .file = "x.py",
                            .file_len = 4};
-    const char *live = path_of("plain.vst");
+    const char *live = path_in(folder, "plain.vst");
     vst_session_options options = {.path = live, .overwrite = true};
     unsigned char *bytes;
     vst_session *session;
@@ -306,14 +269,15 @@ static void the_file_of_a_recording_that_runs_can_be_copied(void)
         vst_record(VST_ENTER, id);
         vst_record(VST_EXIT, id);
     }
-    bytes = read_file(live, &size);
-    remove(path_of("packed.vst"));
-    CHECK_INT(vst_trace_pack(live, path_of("packed.vst"), NULL, NULL), VST_OK);
-    remove(path_of("again.vst"));
-    CHECK_INT(vst_trace_unpack(path_of("packed.vst"), path_of("again.vst"),
-                               NULL, NULL),
+    bytes = read_whole(live, &size);
+    remove(path_in(folder, "packed.vst"));
+    CHECK_INT(vst_trace_pack(live, path_in(folder, "packed.vst"), NULL, NULL),
               VST_OK);
-    CHECK(holds(path_of("again.vst"), bytes, size));
+    remove(path_in(folder, "again.vst"));
+    CHECK_INT(vst_trace_unpack(path_in(folder, "packed.vst"),
+                               path_in(folder, "again.vst"), NULL, NULL),
+              VST_OK);
+    CHECK(holds(path_in(folder, "again.vst"), bytes, size));
     CHECK_INT(vst_session_stop(session), VST_OK);
     vst_session_destroy(session);
     there_and_back(bytes, size);
@@ -322,11 +286,12 @@ static void the_file_of_a_recording_that_runs_can_be_copied(void)
 
 static void every_level_gives_the_same_bytes(void)
 {
-    const char *plain = path_of("plain.vst"), *packed = path_of("packed.vst");
+    const char *plain = path_in(folder, "plain.vst"),
+               *packed = path_in(folder, "packed.vst");
     builder b;
 
     build_finished(&b);
-    write_file(plain, b.bytes, b.size);
+    write_whole(plain, b.bytes, b.size);
     for (int level = 1; level <= VST_PACK_LEVEL_MAX; level++) {
         vst_pack_options options = {.level = level, .overwrite = true};
 
@@ -351,7 +316,7 @@ static void any_bytes_can_be_read_at_any_time(void)
     for (unsigned i = 0; i < 20; i++)
         add_calls(&b, 1 + i % 3, 1000 + i * 30000000, 200);
     there_and_back(b.bytes, b.size);
-    CHECK_INT(vst__os_file_open(path_of("packed.vst"), &fd), 0);
+    CHECK_INT(vst__os_file_open(path_in(folder, "packed.vst"), &fd), 0);
     CHECK_INT(vst__source_open(&source, fd, NULL), VST_OK);
     CHECK_INT(source.size, b.size);
     for (unsigned i = 0; i < reads; i++) {
@@ -375,13 +340,13 @@ static void any_bytes_can_be_read_at_any_time(void)
 
 static void in_place_the_file_keeps_its_name_and_its_access(void)
 {
-    const char *plain = path_of("plain.vst");
+    const char *plain = path_in(folder, "plain.vst");
     vst_pack_options options = {.overwrite = true};
     struct stat before, after;
     builder b;
 
     build_finished(&b);
-    write_file(plain, b.bytes, b.size);
+    write_whole(plain, b.bytes, b.size);
     chmod(plain, 0640);
     stat(plain, &before);
     CHECK_INT(vst_trace_pack(plain, plain, &options, NULL), VST_OK);
@@ -398,14 +363,15 @@ static void in_place_the_file_keeps_its_name_and_its_access(void)
 
 static void nothing_is_overwritten_unless_asked_for(void)
 {
-    const char *plain = path_of("plain.vst"), *other = path_of("again.vst");
+    const char *plain = path_in(folder, "plain.vst"),
+               *other = path_in(folder, "again.vst");
     vst_pack_options options = {.overwrite = true};
     vst_error error;
     builder b;
 
     build_finished(&b);
-    write_file(plain, b.bytes, b.size);
-    write_file(other, "precious", 8);
+    write_whole(plain, b.bytes, b.size);
+    write_whole(other, "precious", 8);
     CHECK_INT(vst_trace_pack(plain, other, NULL, &error), VST_E_EXISTS);
     CHECK_INT(error.sys_errno, EEXIST);
     CHECK_INT(vst_trace_pack(plain, plain, NULL, &error), VST_E_EXISTS);
@@ -421,13 +387,14 @@ static void nothing_is_overwritten_unless_asked_for(void)
 
 static void what_cannot_be_done_is_told_and_leaves_nothing(void)
 {
-    const char *plain = path_of("plain.vst"), *packed = path_of("packed.vst");
+    const char *plain = path_in(folder, "plain.vst"),
+               *packed = path_in(folder, "packed.vst");
     vst_pack_options force = {.overwrite = true};
     vst_error error;
     builder b;
 
     build_finished(&b);
-    write_file(plain, b.bytes, b.size);
+    write_whole(plain, b.bytes, b.size);
     CHECK_INT(vst_trace_unpack(plain, packed, NULL, &error), VST_E_STATE);
     CHECK_INT(error.status, VST_E_STATE);
     CHECK_INT(vst_trace_pack(plain, packed, NULL, &error), VST_OK);
@@ -436,14 +403,14 @@ static void what_cannot_be_done_is_told_and_leaves_nothing(void)
     CHECK_INT(error.sys_errno, ENOTDIR);
     CHECK_INT(vst_trace_pack(plain, folder, &force, &error), VST_E_IO);
     CHECK_INT(error.sys_errno, EISDIR);
-    CHECK_INT(vst_trace_pack(path_of("absent"), packed, &force, &error),
+    CHECK_INT(vst_trace_pack(path_in(folder, "absent"), packed, &force, &error),
               VST_E_IO);
     CHECK_INT(error.sys_errno, ENOENT);
     force.level = VST_PACK_LEVEL_MAX + 1;
     CHECK_INT(vst_trace_pack(plain, packed, &force, &error), VST_E_ARGUMENT);
     force.level = -1;
     CHECK_INT(vst_trace_pack(plain, packed, &force, &error), VST_E_ARGUMENT);
-    write_file(packed, "once upon a time", 16);
+    write_whole(packed, "once upon a time", 16);
     force.level = 0;
     CHECK_INT(vst_trace_pack(packed, plain, &force, &error), VST_E_NOT_A_TRACE);
     CHECK(holds(plain, b.bytes, b.size));
@@ -459,7 +426,7 @@ static int cancel(void *ctx, double done)
 
 static void a_cancelled_packing_leaves_the_file_as_it_was(void)
 {
-    const char *plain = path_of("plain.vst");
+    const char *plain = path_in(folder, "plain.vst");
     int calls = 0;
     vst_pack_options options = {
         .overwrite = true, .progress = cancel, .progress_ctx = &calls};
@@ -467,7 +434,7 @@ static void a_cancelled_packing_leaves_the_file_as_it_was(void)
     builder b;
 
     build_finished(&b);
-    write_file(plain, b.bytes, b.size);
+    write_whole(plain, b.bytes, b.size);
     CHECK_INT(vst_trace_pack(plain, plain, &options, &error), VST_E_CANCELLED);
     CHECK_INT(error.status, VST_E_CANCELLED);
     CHECK_INT(calls, 1);
@@ -490,7 +457,8 @@ static bool has_zstd(void)
 
 static void a_build_without_zstd_says_so(void)
 {
-    const char *plain = path_of("plain.vst"), *packed = path_of("packed.vst");
+    const char *plain = path_in(folder, "plain.vst"),
+               *packed = path_in(folder, "packed.vst");
     vst_pack_options options = {.overwrite = true};
     vst_pack_header header = {
         .version = VST_PACK_VERSION,
@@ -502,7 +470,7 @@ static void a_build_without_zstd_says_so(void)
     builder b;
 
     build_finished(&b);
-    write_file(plain, b.bytes, b.size);
+    write_whole(plain, b.bytes, b.size);
     CHECK_INT(vst_trace_pack(plain, plain, &options, &error), VST_E_NO_ZSTD);
     CHECK_INT(error.status, VST_E_NO_ZSTD);
     CHECK_TEXT(vst_status_string(error.status),
@@ -511,7 +479,7 @@ static void a_build_without_zstd_says_so(void)
     memcpy(header.magic, VST_PACK_MAGIC, sizeof header.magic);
     header.checksum = (uint32_t)crc32(0, (const unsigned char *)&header,
                                       offsetof(vst_pack_header, checksum));
-    write_file(packed, &header, sizeof header);
+    write_whole(packed, &header, sizeof header);
     CHECK_INT(vst_trace_open(packed, &trace, &error), VST_E_NO_ZSTD);
     CHECK_INT(vst_trace_unpack(packed, packed, &options, &error),
               VST_E_NO_ZSTD);

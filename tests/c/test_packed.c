@@ -14,6 +14,7 @@
 #include "store/compress.h"
 #include "store/source.h"
 #include "trace_builder.h"
+#include "whole_files.h"
 
 enum { SKIPPED = 77, FRAMES_MAX = 64 };
 
@@ -63,8 +64,6 @@ static void pack(void)
     char plain[] = "/tmp/vestige-packed-XXXXXX", path[64];
     int fd = mkstemp(plain);
     uint64_t raw = 0;
-    FILE *file;
-    long end;
 
     snprintf(path, sizeof path, "%s.packed", plain);
     if (!CHECK(fd >= 0 && write(fd, original.bytes, original.size) ==
@@ -73,13 +72,7 @@ static void pack(void)
     close(fd);
     if (!CHECK_INT(vst_trace_pack(plain, path, NULL, NULL), VST_OK))
         exit(2);
-    file = fopen(path, "rb");
-    fseek(file, 0, SEEK_END);
-    end = ftell(file);
-    fseek(file, 0, SEEK_SET);
-    packed = malloc((size_t)end);
-    packed_size = fread(packed, 1, (size_t)end, file);
-    fclose(file);
+    packed = read_whole(path, &packed_size);
     remove(plain);
     remove(path);
     for (size_t at = sizeof(vst_pack_header); at < packed_size;

@@ -12,6 +12,7 @@
 #include "export/output/proto.h"
 #include "exported.h"
 #include "trace_builder.h"
+#include "whole_files.h"
 
 enum { SEQUENCES = 130, NAMES = 64, LINES = 1 << 16 };
 
@@ -300,7 +301,6 @@ static const char *exported(const builder *b)
     vst_export_options options = {.window = VST_WINDOW_ALL};
     const char *path = in_folder("t.pftrace");
     vst_trace *trace;
-    FILE *file;
     unsigned char *document;
     part all, one;
     uint64_t value;
@@ -312,12 +312,7 @@ static const char *exported(const builder *b)
         return lines;
     CHECK_INT(vst_trace_export(trace, path, &options, NULL), VST_OK);
     vst_trace_close(trace);
-    file = fopen(path, "rb");
-    document = malloc(1 << 20);
-    if (!CHECK(file != NULL && document != NULL))
-        abort();
-    bytes = fread(document, 1, 1 << 20, file);
-    fclose(file);
+    document = read_whole(path, &bytes);
     CHECK_INT(remove(path), 0);
     all = (part){document, document + bytes};
     while (next(&all, &value, &one) == 1) {

@@ -12,42 +12,9 @@
 #include "os/os.h"
 #include "span_tree.h"
 #include "trace_builder.h"
+#include "whole_files.h"
 
 static char folder[] = "/tmp/vestige-recover-XXXXXX";
-
-/* Returns a path in the folder of these tests; valid for the next three
- * calls. */
-static const char *path_of(const char *name)
-{
-    static char paths[4][64];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static void write_file(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-
-    if (!CHECK(file != NULL))
-        exit(2);
-    CHECK_INT(fwrite(bytes, 1, size, file), size);
-    fclose(file);
-}
-
-static char *read_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    char *bytes = malloc(1 << 20);
-
-    if (!CHECK(file != NULL) || bytes == NULL)
-        exit(2);
-    *size = fread(bytes, 1, 1 << 20, file);
-    fclose(file);
-    return bytes;
-}
 
 /* ---- what a trace says, as text ------------------------------------------ */
 
@@ -171,13 +138,14 @@ static void build_torn(builder *b)
  * contents. */
 static void recover_and_compare(const void *bytes, size_t size)
 {
-    const char *torn = path_of("torn.vst"), *whole = path_of("whole.vst");
+    const char *torn = path_in(folder, "torn.vst"),
+               *whole = path_in(folder, "whole.vst");
     bool torn_clean = false, clean = false;
     char *before, *after;
     vst_error error;
     vst_status status;
 
-    write_file(torn, bytes, size);
+    write_whole(torn, bytes, size);
     remove(whole);
     before = described(torn, &torn_clean);
     status = vst_trace_recover(torn, whole, false, &error);
@@ -202,7 +170,7 @@ static void a_torn_file_becomes_a_finished_one(void)
 
     build_torn(&b);
     recover_and_compare(b.bytes, b.size);
-    text = described(path_of("whole.vst"), &clean);
+    text = described(path_in(folder, "whole.vst"), &clean);
     CHECK(clean);
     CHECK(strstr(text, "pid 4242, 2 windows, 817 words, 1000..9605\n") != NULL);
     CHECK(strstr(text, "a 1100..1200\n") != NULL);
@@ -270,23 +238,23 @@ static void a_stopped_file_is_cut_to_what_it_uses(void)
     builder_exit(&b, 1, 100);
     builder_header(&b)->state = VST_FILE_STOPPED;
     recover_and_compare(b.bytes, b.size);
-    free(read_file(path_of("whole.vst"), &size));
+    free(read_whole(path_in(folder, "whole.vst"), &size));
     CHECK_INT(size, b.chunk + sizeof(vst_chunk_header) + b.used);
     builder_free(&b);
 }
 
 static void a_recovered_file_is_recovered_to_itself(void)
 {
-    const char *whole = path_of("whole.vst");
+    const char *whole = path_in(folder, "whole.vst");
     size_t first_size, second_size;
-    char *first, *second;
+    unsigned char *first, *second;
     builder b;
 
     build_torn(&b);
     recover_and_compare(b.bytes, b.size);
-    first = read_file(whole, &first_size);
+    first = read_whole(whole, &first_size);
     recover_and_compare(first, first_size);
-    second = read_file(whole, &second_size);
+    second = read_whole(whole, &second_size);
     CHECK_INT(second_size, first_size);
     CHECK(memcmp(first, second, first_size) == 0);
     free(first);
@@ -298,20 +266,21 @@ static void a_recovered_file_is_recovered_to_itself(void)
 
 static void nothing_is_overwritten_unless_asked_for(void)
 {
-    const char *torn = path_of("torn.vst"), *other = path_of("other.vst");
+    const char *torn = path_in(folder, "torn.vst"),
+               *other = path_in(folder, "other.vst");
     bool clean = false;
     vst_error error;
     size_t size;
     builder b;
-    char *text;
+    unsigned char *text;
 
     build_torn(&b);
-    write_file(torn, b.bytes, b.size);
-    write_file(other, "precious", 8);
+    write_whole(torn, b.bytes, b.size);
+    write_whole(other, "precious", 8);
     CHECK_INT(vst_trace_recover(torn, other, false, &error), VST_E_EXISTS);
     CHECK_INT(error.sys_errno, EEXIST);
     CHECK_INT(vst_trace_recover(torn, torn, false, &error), VST_E_EXISTS);
-    text = read_file(other, &size);
+    text = read_whole(other, &size);
     CHECK(size == 8 && memcmp(text, "precious", 8) == 0);
     free(text);
     CHECK_INT(vst_trace_recover(torn, other, true, &error), VST_OK);
@@ -327,17 +296,18 @@ static void nothing_is_overwritten_unless_asked_for(void)
 
 static void what_cannot_be_done_is_told_and_leaves_nothing(void)
 {
-    const char *torn = path_of("torn.vst"), *text = path_of("text.vst");
-    const char *whole = path_of("whole.vst");
+    const char *torn = path_in(folder, "torn.vst"),
+               *text = path_in(folder, "text.vst");
+    const char *whole = path_in(folder, "whole.vst");
     vst_error error;
     builder b;
 
     build_torn(&b);
-    write_file(torn, b.bytes, b.size);
-    write_file(text, "once upon a time", 16);
+    write_whole(torn, b.bytes, b.size);
+    write_whole(text, "once upon a time", 16);
     remove(whole);
     CHECK_INT(vst_trace_recover(text, whole, false, &error), VST_E_NOT_A_TRACE);
-    CHECK_INT(vst_trace_recover(path_of("absent"), whole, true, &error),
+    CHECK_INT(vst_trace_recover(path_in(folder, "absent"), whole, true, &error),
               VST_E_IO);
     CHECK_INT(error.sys_errno, ENOENT);
     CHECK(access(whole, F_OK) != 0);
@@ -361,8 +331,8 @@ int main(void)
     TEST(a_recovered_file_is_recovered_to_itself);
     TEST(nothing_is_overwritten_unless_asked_for);
     TEST(what_cannot_be_done_is_told_and_leaves_nothing);
-    remove(path_of("torn.vst"));
-    remove(path_of("whole.vst"));
+    remove(path_in(folder, "torn.vst"));
+    remove(path_in(folder, "whole.vst"));
     CHECK_INT(rmdir(folder), 0);
     return checks_end();
 }

@@ -21,23 +21,12 @@
 #include "check.h"
 #include "store/copy.h"
 #include "trace_builder.h"
+#include "whole_files.h"
 
 enum { THREADS = 4 };
 #define CALLS (20000 / check_step(1, 4))
 
 static char folder[] = "/tmp/vestige-snapshot-XXXXXX";
-
-/* Returns a path in the folder of these tests; valid for the next three
- * calls. */
-static const char *path_of(const char *name)
-{
-    static char paths[4][320];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 static int files_in_folder(void)
 {
@@ -48,7 +37,7 @@ static int files_in_folder(void)
     while ((entry = readdir(dir)) != NULL) {
         count += entry->d_name[0] != '.';
         if (entry->d_name[0] != '.')
-            remove(path_of(entry->d_name));
+            remove(path_in(folder, entry->d_name));
     }
     closedir(dir);
     return count;
@@ -164,7 +153,7 @@ static vst_status snapshot_of(const builder *b, const char *path,
 
 static void a_window_leaves_out_chunks_that_ended_before_it(void)
 {
-    const char *path = path_of("window.vst");
+    const char *path = path_in(folder, "window.vst");
     builder b;
 
     begin_file(&b);
@@ -190,7 +179,7 @@ static void a_window_leaves_out_chunks_that_ended_before_it(void)
 
 static void without_checkpoints_everything_is_copied(void)
 {
-    const char *path = path_of("all.vst");
+    const char *path = path_in(folder, "all.vst");
     builder b;
 
     begin_file(&b);
@@ -205,7 +194,7 @@ static void without_checkpoints_everything_is_copied(void)
 
 static void a_slot_size_that_cannot_be_is_not_believed(void)
 {
-    const char *path = path_of("slots.vst");
+    const char *path = path_in(folder, "slots.vst");
     builder b;
 
     begin_file(&b);
@@ -233,7 +222,7 @@ static void swap_pages(builder *b, size_t x, size_t y)
  * others, newest first. */
 static void chunks_of_a_bounded_file_are_found_and_ordered(void)
 {
-    const char *path = path_of("order.vst");
+    const char *path = path_in(folder, "order.vst");
     const size_t page = VST_CHUNK_ALIGN;
     builder b;
     vst_trace *trace;
@@ -303,7 +292,7 @@ static bool is_zero_behind(const char *path, long offset, size_t count)
  * has no bytes. */
 static void a_chunk_that_is_reused_meanwhile_is_forgotten(void)
 {
-    const char *path = path_of("reused.vst");
+    const char *path = path_in(folder, "reused.vst");
     builder b;
 
     begin_file(&b);
@@ -337,7 +326,7 @@ static void a_chunk_that_is_reused_meanwhile_is_forgotten(void)
  * list again. */
 static void what_took_its_place_is_copied(void)
 {
-    const char *path = path_of("instead.vst");
+    const char *path = path_in(folder, "instead.vst");
     builder b;
 
     begin_file(&b);
@@ -478,7 +467,8 @@ static void end_work(void)
 
 static void take_while_four_threads_record(bool define_all_the_time)
 {
-    const char *own = path_of("own.vst"), *copy = path_of("copy.vst");
+    const char *own = path_in(folder, "own.vst"),
+               *copy = path_in(folder, "copy.vst");
     unsigned long long before[THREADS], after[THREADS];
     vst_session *session = begin_recording(own);
     reading whole;
@@ -528,7 +518,7 @@ static void every_name_resolves_although_new_ones_come(void)
 
 static void a_snapshot_says_why_it_was_taken(void)
 {
-    const char *path = path_of("why.vst");
+    const char *path = path_in(folder, "why.vst");
     const char *note = "{\"reason\": \"a \\\"b\\\"\", \"number\": 3}";
     vst_session *session = begin_recording(NULL);
     vst_trace *trace;
@@ -551,7 +541,7 @@ static void a_snapshot_says_why_it_was_taken(void)
 /* A program that hangs: its last record is old, and its call is still open. */
 static void a_call_that_is_open_lasts_until_the_snapshot(void)
 {
-    const char *path = path_of("open.vst");
+    const char *path = path_in(folder, "open.vst");
     vst_session *session = begin_recording(NULL);
     vst_id id = define(vst_session_recording(session), "hangs");
     vst_clock_sample entered, asked;
@@ -595,8 +585,8 @@ static void two_snapshots_at_once_do_not_meet(void)
                        {.session = session, .path = second},
                        {.session = session, .path = second}};
 
-    snprintf(first, sizeof first, "%s", path_of("first.vst"));
-    snprintf(second, sizeof second, "%s", path_of("second.vst"));
+    snprintf(first, sizeof first, "%s", path_in(folder, "first.vst"));
+    snprintf(second, sizeof second, "%s", path_in(folder, "second.vst"));
     begin_work(session, false);
     for (size_t i = 0; i < 3; i++)
         pthread_create(&takers[i].thread, NULL, take, &takers[i]);
@@ -640,7 +630,7 @@ static void threads_record_on_while_a_snapshot_hangs_in_a_write(void)
     char path[320];
     taker slow = {.session = session, .path = path};
 
-    snprintf(path, sizeof path, "%s", path_of("slow.vst"));
+    snprintf(path, sizeof path, "%s", path_in(folder, "slow.vst"));
     begin_work(session, false);
     atomic_store(&writing, false);
     atomic_store(&may_write, false);
@@ -670,7 +660,7 @@ static void threads_record_on_while_a_snapshot_hangs_in_a_write(void)
 
 static void nothing_is_overwritten_unless_asked_for(void)
 {
-    const char *path = path_of("there.vst");
+    const char *path = path_in(folder, "there.vst");
     vst_session *session = begin_recording(NULL);
     vst_error error;
     FILE *file = fopen(path, "wb");
@@ -691,7 +681,7 @@ static void nothing_is_overwritten_unless_asked_for(void)
 
 static void a_bad_path_is_told_and_the_recording_goes_on(void)
 {
-    const char *path = path_of("good.vst");
+    const char *path = path_in(folder, "good.vst");
     vst_session *session = begin_recording(NULL);
     vst_error error;
 
@@ -699,8 +689,8 @@ static void a_bad_path_is_told_and_the_recording_goes_on(void)
                                    &error),
               VST_E_IO);
     CHECK_INT(error.sys_errno, ENOTDIR);
-    CHECK_INT(vst_session_snapshot(session, path_of("absent/x.vst"), false, 0,
-                                   NULL, &error),
+    CHECK_INT(vst_session_snapshot(session, path_in(folder, "absent/x.vst"),
+                                   false, 0, NULL, &error),
               VST_E_IO);
     CHECK_INT(error.sys_errno, ENOENT);
     CHECK_INT(vst_session_snapshot(session, folder, true, 0, NULL, &error),
@@ -716,7 +706,7 @@ static void a_bad_path_is_told_and_the_recording_goes_on(void)
  * signal. */
 static void no_room_for_it_is_told_and_leaves_nothing(void)
 {
-    const char *path = path_of("full.vst");
+    const char *path = path_in(folder, "full.vst");
     vst_session *session = begin_recording(NULL);
     vst_id id = define(vst_session_recording(session), "f");
     struct rlimit limit, small;
@@ -754,7 +744,7 @@ static void die(void)
 
 static void a_process_that_dies_in_it_leaves_no_half_file(void)
 {
-    const char *path = path_of("killed.vst");
+    const char *path = path_in(folder, "killed.vst");
     vst_session *session = begin_recording(NULL);
     int ended = 0;
     pid_t child = fork();
@@ -776,7 +766,7 @@ static void a_process_that_dies_in_it_leaves_no_half_file(void)
 
 static void a_forked_child_cannot_take_one_of_its_parents(void)
 {
-    const char *path = path_of("child.vst");
+    const char *path = path_in(folder, "child.vst");
     vst_session *session = begin_recording(NULL);
     int ended = 0;
     pid_t child = fork();

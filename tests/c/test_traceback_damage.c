@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "traceback/traceback.h"
+#include "whole_files.h"
 
 enum { FRAMES = 3, FLIPS = 150, CUTS = 60 };
 
@@ -24,17 +25,6 @@ static uint64_t next_random(void)
     seed ^= seed >> 7;
     seed ^= seed << 17;
     return seed;
-}
-
-static unsigned char *read_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    unsigned char *bytes = malloc(1 << 20);
-
-    *size = file != NULL ? fread(bytes, 1, 1 << 20, file) : 0;
-    if (file != NULL)
-        fclose(file);
-    return bytes;
 }
 
 /* Writes a new file; a file that is mapped stays unchanged. */
@@ -190,8 +180,8 @@ static void a_debug_file_beside_it_is_believed_if_it_is_the_one(void)
              folder);
     if (system(command) != 0)
         return; /* objcopy is not installed */
-    debug = read_file(link_path, &debug_size);
-    stripped = read_file(library, &stripped_size);
+    debug = read_whole(link_path, &debug_size);
+    stripped = read_whole(library, &stripped_size);
     whole = stripped;
     whole_size = stripped_size;
 
@@ -224,7 +214,7 @@ int main(int count, char **arguments)
     snprintf(library, sizeof library, "%s/plugin.so", folder);
     snprintf(link_path, sizeof link_path, "%s/plugin.debug", folder);
     snprintf(other, sizeof other, "%s/next", folder);
-    whole = read_file(arguments[1], &whole_size);
+    whole = read_whole(arguments[1], &whole_size);
     TEST(a_sound_library_has_lines);
     TEST(a_library_cut_short_has_fewer);
     TEST(a_library_with_wrong_bits_crashes_nothing);

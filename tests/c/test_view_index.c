@@ -9,6 +9,7 @@
 #include "view/lanes.h"
 #include "view/view_state.h"
 #include "view_random.h"
+#include "whole_files.h"
 
 static char path[64], other[64], index_path[80];
 
@@ -95,30 +96,6 @@ static int is_built(const char *file)
     return info.built;
 }
 
-static unsigned char *read_index(size_t *size)
-{
-    FILE *file = fopen(index_path, "rb");
-    unsigned char *bytes;
-
-    fseek(file, 0, SEEK_END);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    bytes = malloc(*size);
-    if (fread(bytes, 1, *size, file) != *size)
-        abort();
-    fclose(file);
-    return bytes;
-}
-
-static void write_index(const unsigned char *bytes, size_t size)
-{
-    FILE *file = fopen(index_path, "wb");
-
-    if (fwrite(bytes, 1, size, file) != size)
-        abort();
-    fclose(file);
-}
-
 static void an_index_is_built_once(void)
 {
     struct stat before, after;
@@ -158,10 +135,10 @@ static void a_trace_that_changed_is_noticed(void)
 static void a_torn_index_is_built_again(void)
 {
     size_t size;
-    unsigned char *bytes = read_index(&size);
+    unsigned char *bytes = read_whole(index_path, &size);
 
     for (size_t cut = 8; cut < size; cut += size / 4) {
-        write_index(bytes, cut);
+        write_whole(index_path, bytes, cut);
         CHECK_INT(is_built(path), 1);
     }
     CHECK_INT(is_built(path), 0);
@@ -171,11 +148,11 @@ static void a_torn_index_is_built_again(void)
 static void no_flipped_bit_goes_unnoticed(void)
 {
     size_t size, flips = 2000 / check_step(40, 100);
-    unsigned char *bytes = read_index(&size);
+    unsigned char *bytes = read_whole(index_path, &size);
 
     for (size_t at = 8; at < size; at += 1 + size / flips) {
         bytes[at] ^= (unsigned char)(1u << at % 8);
-        write_index(bytes, size);
+        write_whole(index_path, bytes, size);
         CHECK_INT(is_built(path), 1);
         bytes[at] ^= (unsigned char)(1u << at % 8);
     }
@@ -186,7 +163,7 @@ static void no_flipped_bit_goes_unnoticed(void)
 static void an_index_made_to_do_harm_does_none(void)
 {
     size_t size, tries = 2000 / check_step(10, 50);
-    unsigned char *bytes = read_index(&size), *copy = malloc(size);
+    unsigned char *bytes = read_whole(index_path, &size), *copy = malloc(size);
     view_random random = {.state = 99};
 
     for (size_t i = 0; i < tries; i++) {
@@ -208,7 +185,7 @@ static void an_index_made_to_do_harm_does_none(void)
         memcpy(header, bytes, offsetof(vst__index_header, checksum));
         header->identity = ((vst__index_header *)(void *)bytes)->identity;
         header->checksum = vst__index_sum(copy, size);
-        write_index(copy, size);
+        write_whole(index_path, copy, size);
         CHECK(open_and_ask(path, NULL, NULL) >= 0);
     }
     free(bytes);
@@ -247,11 +224,11 @@ static void an_index_that_is_cut_while_it_is_used_answers_on(void)
 static void an_index_larger_than_any_of_this_trace_is_built_again(void)
 {
     size_t size;
-    unsigned char *bytes = read_index(&size);
+    unsigned char *bytes = read_whole(index_path, &size);
     vst__index_header *header = (vst__index_header *)(void *)bytes;
 
     header->size = (uint64_t)1 << 40;
-    write_index(bytes, size);
+    write_whole(index_path, bytes, size);
     CHECK_INT(truncate(index_path, (off_t)header->size), 0);
     CHECK_INT(is_built(path), 1);
     CHECK_INT(is_built(path), 0);
@@ -281,10 +258,10 @@ static void a_file_that_is_no_index_stays_as_it_is(void)
     bool in_memory = false;
     size_t size;
 
-    write_index((const unsigned char *)text, sizeof text);
+    write_whole(index_path, (const unsigned char *)text, sizeof text);
     CHECK_INT(open_and_ask(path, NULL, &in_memory), 1);
     CHECK(in_memory);
-    bytes = read_index(&size);
+    bytes = read_whole(index_path, &size);
     CHECK_INT(size, sizeof text);
     CHECK(memcmp(bytes, text, sizeof text) == 0);
     free(bytes);
