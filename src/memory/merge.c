@@ -27,10 +27,10 @@ static bool merge_comes_before(const vst__merge_stream *a,
     return a->thread < b->thread;
 }
 
-static void merge_sift_down(vst__merge *merge, size_t at)
+static void merge_sift_down(vst__merge *merge)
 {
-    vst__merge_stream *moved = merge->heap[at];
-    size_t child;
+    vst__merge_stream *moved = merge->heap[0];
+    size_t at = 0, child;
 
     while ((child = 2 * at + 1) < merge->heap_count) {
         if (child + 1 < merge->heap_count &&
@@ -237,7 +237,7 @@ vst_status vst__merge_next(vst__merge *merge)
         merge->heap[0] = merge->heap[--merge->heap_count];
     }
     if (merge->heap_count != 0)
-        merge_sift_down(merge, 0);
+        merge_sift_down(merge);
     return merge->opened != merge->count ? open_due(merge) : VST_OK;
 }
 
@@ -245,7 +245,7 @@ void vst__merge_wait(vst__merge *merge, vst_ticks time, vst__merge_order order)
 {
     merge->heap[0]->time = time;
     merge->heap[0]->order = order;
-    merge_sift_down(merge, 0);
+    merge_sift_down(merge);
 }
 
 static bool merge_ends(const vst__memory_record *freed,

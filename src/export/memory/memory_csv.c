@@ -73,7 +73,7 @@ static vst_status write_rows(vst__memory_job *job, size_t i)
     const vst_memory_sink sink = {.ctx = &r, .event = csv_on_event};
     vst_memory_summary *summary;
     vst_trace_info info;
-    vst_status status = vst__memory_job_summarize(job, i, 0, NULL, &summary);
+    vst_status status = vst__memory_job_summarize(job, i, NULL, &summary);
 
     if (status != VST_OK)
         return status;
@@ -85,7 +85,7 @@ static vst_status write_rows(vst__memory_job *job, size_t i)
         status = vst__memory_paths_make(&r.paths, summary, VST_MEMORY_OUTER_MAX,
                                         VST_MEMORY_INNER_MAX);
     if (status == VST_OK)
-        status = vst__memory_job_replay(job, i, 1, &sink);
+        status = vst__memory_job_replay(job, i, &sink);
     vst__memory_paths_end(&r.paths, job);
     vst__memory_texts_free(&r.texts);
     vst__memory_summary_free(summary);

@@ -68,18 +68,18 @@ static void begin_pass(vst__memory_job *job, size_t i, unsigned number)
 }
 
 vst_status vst__memory_job_summarize(vst__memory_job *job, size_t i,
-                                     unsigned number, vst__serials *freed,
+                                     vst__serials *freed,
                                      vst_memory_summary **summary)
 {
-    begin_pass(job, i, number);
+    begin_pass(job, i, 0);
     return vst__memory_summarize(job->traces[i], &job->options, freed, summary,
                                  job->error);
 }
 
 vst_status vst__memory_job_replay(vst__memory_job *job, size_t i,
-                                  unsigned number, const vst_memory_sink *sink)
+                                  const vst_memory_sink *sink)
 {
-    begin_pass(job, i, number);
+    begin_pass(job, i, 1);
     return vst_trace_replay_memory(job->traces[i], job->options.window, sink,
                                    job->error);
 }

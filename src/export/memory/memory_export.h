@@ -17,7 +17,7 @@ typedef struct vst__memory_job {
     /* Progress of one pass over one trace, as a part of the total. */
     vst_progress_fn progress;
     void *progress_ctx;
-    unsigned passes; /* number of passes over each trace */
+    unsigned passes; /* over each trace: 1, or 2 with a replay */
     double before, part;
 } vst__memory_job;
 
@@ -33,12 +33,13 @@ extern const vst__memory_format vst__memory_csv;
 extern const vst__memory_format vst__memory_folded;
 extern const vst__memory_format vst__memory_html;
 
-/* Summarizes the i-th trace in one pass; `freed` is as in
+/* Summarizes the i-th trace in a first pass; `freed` is as in
  * vst__memory_summarize. */
 vst_status vst__memory_job_summarize(vst__memory_job *job, size_t i,
-                                     unsigned pass, vst__serials *freed,
+                                     vst__serials *freed,
                                      vst_memory_summary **summary);
-vst_status vst__memory_job_replay(vst__memory_job *job, size_t i, unsigned pass,
+/* Replays the i-th trace in a second pass. */
+vst_status vst__memory_job_replay(vst__memory_job *job, size_t i,
                                   const vst_memory_sink *sink);
 
 /* ---- memory_text.c ------------------------------------------------------- */

@@ -87,7 +87,7 @@ static vst_status folded_write(vst__memory_job *job)
         if (job->count > 1)
             snprintf(process, sizeof process, "process %u;",
                      (unsigned)info.pid);
-        status = vst__memory_job_summarize(job, i, 0, NULL, &summary);
+        status = vst__memory_job_summarize(job, i, NULL, &summary);
         if (status != VST_OK)
             break;
         status = write_stacks(job, process, summary);

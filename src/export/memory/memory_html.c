@@ -335,7 +335,7 @@ static vst_status write_processes(vst__memory_job *job)
         page p = {.output = job->output};
         vst_memory_summary *summary;
 
-        status = vst__memory_job_summarize(job, i, 0, NULL, &summary);
+        status = vst__memory_job_summarize(job, i, NULL, &summary);
         if (status != VST_OK)
             return status;
         vst__output_text(job->output, i == 0 ? "\n" : ",\n");

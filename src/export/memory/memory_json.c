@@ -97,7 +97,7 @@ static vst_status write_process(vst__memory_job *job, size_t i)
     events self = {.output = output, .is_first = true};
     const vst_memory_sink sink = {.ctx = &self, .event = json_on_event};
     vst_memory_summary *summary;
-    vst_status status = vst__memory_job_summarize(job, i, 0, NULL, &summary);
+    vst_status status = vst__memory_job_summarize(job, i, NULL, &summary);
 
     if (status != VST_OK)
         return status;
@@ -110,7 +110,7 @@ static vst_status write_process(vst__memory_job *job, size_t i)
                      ",\n\"columns\": [\"action\", \"allocator\", \"time_ns\", "
                      "\"thread\", \"address\", \"size\", \"serial\", "
                      "\"stack\", \"weight\", \"live_bytes\"],\n\"events\": [");
-    status = vst__memory_job_replay(job, i, 1, &sink);
+    status = vst__memory_job_replay(job, i, &sink);
     vst__output_text(output, "\n]}");
     vst__memory_summary_free(summary);
     return status;

@@ -282,7 +282,7 @@ static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
     const vst_memory_sink sink = {.ctx = s, .event = pickle_on_event};
     vst__serials freed = {0};
     vst_memory_summary *summary;
-    vst_status status = vst__memory_job_summarize(job, i, 0, &freed, &summary);
+    vst_status status = vst__memory_job_summarize(job, i, &freed, &summary);
 
     if (status == VST_OK) {
         s->summary = summary;
@@ -297,7 +297,7 @@ static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
         vst__pickle_op(&s->pickle, '(');
         s->batch = 0;
         if (status == VST_OK)
-            status = vst__memory_job_replay(job, i, 1, &sink);
+            status = vst__memory_job_replay(job, i, &sink);
         vst__pickle_op(&s->pickle, 'e');
         vst__pickle_op(&s->pickle, 'a');
         vst__memory_paths_end(&s->paths, job);
