@@ -3,6 +3,7 @@
     python proofs/findings.py                              every program twice, on every Python that is here
     python proofs/findings.py --python 3.12 --cause lock   some of them
     python proofs/findings.py --keep FOLDER                keep programs, traces and reports there
+    python proofs/findings.py --programs FOLDER            judge other programs, in files like those of planted/
 
 planted/ has the programs: a file for each cause, in which `# %% planted: …` and `# %% healthy: …` begin a program, and
 `# file: …` another file of the program. Lines that end in `# planted` are the lines to name. `NAME = 3  # 2..5` gets a random
@@ -260,13 +261,14 @@ def main() -> int:
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
     parser.add_argument("--cause", action="append", choices=list(KINDS), help="only these programs (may be repeated)")
     parser.add_argument("--title", help="only programs whose title has this")
+    parser.add_argument("--programs", metavar="FOLDER", type=Path, default=PROGRAMS, help="judge other programs")
     parser.add_argument("--copies", type=int, default=2, help="runs of each program (default: 2)")
     parser.add_argument("--seed", type=int, default=0, help="other sizes")
     parser.add_argument("--idle", action="store_true", help="never beside computing processes")
     parser.add_argument("--keep", metavar="FOLDER", type=Path, help="keep what was written in this folder")
     options = parser.parse_args()
     pythons = options.python or supported()
-    programs = [each for cause in options.cause or KINDS for each in programs_in(PROGRAMS / f"{cause}.py")]
+    programs = [each for cause in options.cause or KINDS for each in programs_in(options.programs / f"{cause}.py")]
     programs = [each for each in programs if (options.title or "") in each.title]
     runs = []
     for is_busy in (False,) if options.idle else (False, True):
@@ -287,7 +289,7 @@ def main() -> int:
                         shutil.copytree(folder, kept)
                     shutil.rmtree(folder, ignore_errors=True)
     print(table(runs))
-    if not (options.python or options.cause or options.title or options.seed):
+    if not (options.python or options.cause or options.title or options.seed or options.programs != PROGRAMS):
         RESULT.write_text(page(runs, pythons))
     return 0 if all(run.is_right for run in runs) else 1
 

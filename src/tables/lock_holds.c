@@ -10,7 +10,11 @@
 #include "base/grow.h"
 
 enum { LEAST_NS = 50000, KEPT_MAX = 1 << 16 };
-enum { ROLE_NONE, ROLE_TAKES, ROLE_RELEASES, ROLE_IDLES };
+enum { ROLE_NONE, ROLE_TAKES, ROLE_RELEASES, ROLE_IDLES, ROLE_RESUMES };
+/* How many levels above the call that takes a lock the function is whose end
+ * ends the hold; and where a generator took the lock, which gives it back in a
+ * later step: next() and the __enter__() of contextlib are in between. */
+enum { LEVELS = 2, LEVELS_OF_GENERATOR = 4 };
 
 /* ---- which functions ----------------------------------------------------- */
 
@@ -55,8 +59,12 @@ static unsigned char role_of(const vst_definition *d)
         "Condition.wait", "wait",      "Thread._wait_for_tstate_lock",
         "Thread.join",    "_shutdown", NULL};
 
+    static const char *const resumes[] = {"<built-in function next>", NULL};
+
     if (d->kind == VST_DEF_NATIVE && is_named(d, takes))
         return ROLE_TAKES;
+    if (d->kind == VST_DEF_NATIVE && is_named(d, resumes))
+        return ROLE_RESUMES;
     if (d->kind == VST_DEF_NATIVE && is_named(d, releases))
         return ROLE_RELEASES;
     if (d->kind == VST_DEF_PYTHON && is_in_file(d, "/threading.py") &&
@@ -149,7 +157,10 @@ static bool holds_look_at(vst__lock_holds *all, const vst_span *span)
     for (size_t i = all->open_count; i-- != 0;) {
         struct vst__lock_call *call = &all->open[i];
 
-        if (span->depth + 2 <= call->depth) {
+        if (span->depth + LEVELS == call->depth && call->is_held &&
+            all->roles[span->id] == ROLE_RESUMES)
+            call->levels = LEVELS_OF_GENERATOR;
+        if (span->depth + call->levels <= call->depth) {
             if (call->wait.caller == 0)
                 call->wait.caller = span->id;
             call->wait.outer = span->id;
@@ -185,6 +196,7 @@ static bool holds_take(vst__lock_holds *all, const vst_span *span)
         return false;
     all->open[all->open_count++] = (struct vst__lock_call){
         .depth = span->depth,
+        .levels = LEVELS,
         .is_held = !(span->flags & VST_SPAN_OPEN_AT_END),
         .wait = {.start_ns = span->start_ns,
                  .end_ns = span->end_ns,

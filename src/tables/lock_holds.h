@@ -39,7 +39,7 @@ typedef struct vst__lock_holds {
     /* Calls that took a lock, in the thread that is being read. */
     uint32_t thread;
     struct vst__lock_call {
-        uint32_t depth;
+        uint32_t depth, levels;
         bool is_held;
         vst__lock_wait wait;
         vst__lock_hold hold;

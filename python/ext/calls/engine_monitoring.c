@@ -12,6 +12,7 @@
 #include "calls/setprofile.h"
 #include "calls/turbo_frames.h"
 #include "program/exceptions.h"
+#include "program/raise_counts.h"
 #include "program/triggers.h"
 #include "thunks/thunks.h"
 
@@ -107,6 +108,9 @@ static bool monitoring_place(PyObject *const functions[VPY_MONITORING_HOOKS],
     for (size_t i = 0; i < VPY_MONITORING_HOOKS; i++) {
         if ((vpy_monitoring_hooks[i].with == VPY_WITH_NATIVE_CALLS &&
              !native) ||
+            (vpy_monitoring_hooks[i].with == VPY_WITH_COUNTS &&
+             !(functions == state->callbacks &&
+               vpy_raise_counts_are_wanted())) ||
             (vpy_monitoring_hooks[i].with == VPY_WITH_EXCEPTIONS &&
              !exceptions) ||
             (vpy_monitoring_hooks[i].with == VPY_WITH_MARKS &&

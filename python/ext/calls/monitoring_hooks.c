@@ -17,6 +17,7 @@
 #include "calls/budget.h"
 #include "calls/ids.h"
 #include "program/exceptions.h"
+#include "program/raise_counts.h"
 #include "program/tasks.h"
 #include "program/triggers.h"
 #include "thunks/thunks.h"
@@ -151,6 +152,16 @@ static PyObject *on_marked_unwind(PyObject *self, PyObject *const *args,
     vpy_exception_leaves(vpy_code_value(args[0]) != 0 ? traceback : NULL);
     Py_XDECREF(traceback);
     return on_unwind(self, args, nargsf, kwnames);
+}
+
+/* Placed while exceptions are counted. The code has a value if calls of it are
+ * recorded. */
+static PyObject *on_counted_raise(PyObject *self, PyObject *const *args,
+                                  size_t nargsf, PyObject *kwnames)
+{
+    (void)self, (void)nargsf, (void)kwnames;
+    vpy_raise_count(vpy_code_value_at_once(args[0]), args[2]);
+    Py_RETURN_NONE;
 }
 
 /* Placed only while a trigger waits for an exception, or exceptions are
@@ -296,7 +307,8 @@ const vpy_monitoring_hook vpy_monitoring_hooks[] = {
     {"CALL", on_call, VPY_WITH_NATIVE_CALLS, 0},
     {"C_RETURN", on_c_return, VPY_WITH_NATIVE_CALLS, 0},
     {"C_RAISE", on_c_raise, VPY_WITH_NATIVE_CALLS, 0},
-    {"RAISE", on_raise, VPY_WITH_EXCEPTIONS, 0},
+    {"RAISE", on_counted_raise, VPY_WITH_COUNTS, 0},
+    {"RAISE", on_raise, VPY_WITH_EXCEPTIONS, 0}, /* replaces the one before */
     {"PY_UNWIND", on_marked_unwind, VPY_WITH_MARKS,
      0}, /* placed after on_unwind, which it replaces */
 };

@@ -11,6 +11,7 @@
 typedef enum vpy_monitoring_with {
     VPY_WITH_CALLS, /* all */
     VPY_WITH_NATIVE_CALLS,
+    VPY_WITH_COUNTS, /* while exceptions are counted */
     VPY_WITH_EXCEPTIONS,
     VPY_WITH_MARKS /* while exceptions are recorded */
 } vpy_monitoring_with;

@@ -208,7 +208,7 @@ struct vpy_budget_clock_state {
 };
 
 #if VPY_HAS_MONITORING
-enum { VPY_MONITORING_HOOKS = 11, VPY_MONITORING_UNWIND = 5 };
+enum { VPY_MONITORING_HOOKS = 12, VPY_MONITORING_UNWIND = 5 };
 
 /* budget_frames.c. Guarded by the GIL. */
 struct vpy_stale_frames_state {

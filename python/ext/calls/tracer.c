@@ -10,6 +10,7 @@
 #include "calls/lines.h"
 #include "program/exceptions.h"
 #include "program/program.h"
+#include "program/raise_counts.h"
 #include "program/tasks.h"
 #include "record/language.h"
 #include "record/language_lock.h"
@@ -78,6 +79,7 @@ static void end_parts(void)
     vpy_gil_waits_end();
     vpy_object_waits_end();
     vpy_exceptions_end();
+    vpy_raise_counts_end(NULL);
     vpy_greenlets_end();
     vpy_tasks_end();
     vpy_code_ids_end();
@@ -155,6 +157,7 @@ static vst_status tracer_start(vpy_tracer *tracer)
         if (tracer->options.with_stack && tracer->options.lines)
             vpy_lines_begin(tracer->recording);
         vpy_exceptions_begin(tracer);
+        vpy_raise_counts_begin(tracer);
         vpy_greenlets_begin(tracer);
         if (begin_calls(tracer)) {
             vpy_engine_go_live();
@@ -183,8 +186,10 @@ static void tracer_stop(vst_tracer *base)
     if (tracer_is_wanted(tracer))
         vpy_engine_stop(tracer);
     vpy_gc_stop();
-    if (!tracer->is_parents)
+    if (!tracer->is_parents) {
         vpy_threads_name_all();
+        vpy_raise_counts_end(tracer->recording);
+    }
     end_parts();
     tracer->running = false;
     PyErr_Restore(type, value, traceback);

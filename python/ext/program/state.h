@@ -33,6 +33,14 @@ struct vpy_exceptions_state {
     bool are_known_late;
 };
 
+/* raise_counts.c. `are_wanted` changes only before hooks are placed and after
+ * they are gone; the table is guarded by the GIL. */
+struct vpy_raise_counts_state {
+    uint64_t *counts; /* by id of function */
+    size_t capacity;
+    bool are_wanted;
+};
+
 /* exits.c. Written when the module is loaded, except where a field names its
  * guard. */
 struct vpy_exits_state {
@@ -189,6 +197,7 @@ struct vpy_program_state {
 #endif
     struct vpy_greenlets_state greenlets;
     struct vpy_noted_tensors_state noted;
+    struct vpy_raise_counts_state raise_counts;
     struct vpy_stack_room_state stack_room;
     struct vpy_task_objects_state task_objects;
     struct vpy_task_table_state task_table;

@@ -74,16 +74,33 @@ void vpy_find_type_calls(PyTypeObject *type, found_fn *found)
 
 /* ---- objects ------------------------------------------------------------- */
 
+/* A module that is compiled for the limited API has functions of a layout of
+ * their own, which begins with the definition, too: definition, module,
+ * function to call. The pointer is believed if it leads into a library. */
+static PyMethodDef *limited_definition(PyObject *object)
+{
+    PyMethodDef *method = ((PyCFunctionObject *)object)->m_ml;
+    vpy_table_memory memory;
+
+    if (Py_TYPE(object)->tp_vectorcall_offset !=
+        (Py_ssize_t)(offsetof(PyCFunctionObject, m_ml) + 2 * sizeof(void *)))
+        return NULL;
+    vpy_table_memory_check();
+    memory = vpy_table_memory_of(method);
+    return memory.in_image && memory.writable ? method : NULL;
+}
+
 PyMethodDef *vpy_cython_definition(PyObject *object)
 {
     const PyTypeObject *type = Py_TYPE(object);
 
     if (type->tp_call == NULL || !is_cython(type) ||
-        type->tp_basicsize < (Py_ssize_t)sizeof(PyCFunctionObject) ||
-        (has_vectorcall(type) &&
-         type->tp_vectorcall_offset !=
-             (Py_ssize_t)offsetof(PyCFunctionObject, vectorcall)))
+        type->tp_basicsize < (Py_ssize_t)sizeof(PyCFunctionObject))
         return NULL;
+    if (has_vectorcall(type) &&
+        type->tp_vectorcall_offset !=
+            (Py_ssize_t)offsetof(PyCFunctionObject, vectorcall))
+        return limited_definition(object);
     return ((PyCFunctionObject *)object)->m_ml;
 }
 

@@ -135,6 +135,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "vestige.processors": _positive,
     "vestige.profiler": _text,
     "vestige.python": _text,
+    "vestige.raised": _counts,
     "vestige.root": _text,
     "vestige.sources": _sources,
     "vestige.stdlib": _text,

@@ -57,6 +57,7 @@ def lost_records(evidence: Evidence) -> Finding | None:
 
 
 IMPORTS_SHARE, IMPORTS_NS = 0.2, 80 * MS
+MOST_SHARE, MOST_NS = 0.5, 40 * MS  # imports that are most of the program
 STDLIB_NS = 250 * MS  # of a module of the standard library, which hardly anybody can avoid
 
 
@@ -79,7 +80,8 @@ def _in_imports(evidence: Evidence, ns: int) -> tuple[Node | None, Node | None]:
 def slow_imports(evidence: Evidence) -> Finding | None:
     imports = Imports(evidence.data.tree)
     alone_ns = _undisturbed(evidence, imports.total_ns)
-    if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or alone_ns < IMPORTS_NS:
+    is_most = imports.total_ns >= MOST_SHARE * evidence.passed_ns
+    if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or alone_ns < (MOST_NS if is_most else IMPORTS_NS):
         return None
     modules = IMPORTS.sorted(imports.modules.values())
     # An import without a name failed, or is from an older trace. Such a name would not help the user.
@@ -129,13 +131,20 @@ def same_arguments(evidence: Evidence) -> Finding | None:
             best, saved = repeat, ns
     if best is None:
         return None
-    caller = evidence.caller_of(best.shown)
+    caller, wrapper = _caller(evidence, best.shown)
+    through = f" through {wrapper}" if wrapper else ""
     return Finding(
         "same arguments",
-        f"{best.shown} is called by {caller} {best.calls:,} times with the same arguments, {best.arguments}: "
+        f"{best.shown} is called by {caller}{through} {best.calls:,} times with the same arguments, {best.arguments}: "
         f"{duration(best.total_ns)} ({evidence.share(best.total_ns)}); "
         f"all but the first, {duration(saved)}, could be remembered.",
-        where={"function": best.shown, "file": best.file, "line": best.line, "called_by": caller},
+        where={
+            "function": best.shown,
+            "file": best.file,
+            "line": best.line,
+            "called_by": caller,
+            "through": wrapper,
+        },
         numbers={
             "calls": best.calls,
             "arguments": best.arguments,
@@ -148,7 +157,27 @@ def same_arguments(evidence: Evidence) -> Finding | None:
     )
 
 
+def _caller(evidence: Evidence, shown: str) -> tuple[str, str]:
+    """Returns the function that calls another one most often, and the decorator's wrapper in between, or ""."""
+    places = evidence.places
+    calls: dict[int, int] = {}
+    for at, node in enumerate(places.nodes):
+        above = places.above(at) if node.shown == shown else -1
+        if above >= 0:
+            calls[above] = calls.get(above, 0) + node.calls
+    at = max(calls, key=lambda each: calls[each], default=-1)
+    if at < 0:
+        return "", ""
+    node, above = places.nodes[at], places.above(at)
+    # A wrapper is made by another function, and calls the function once each time.
+    if above >= 0 and "<locals>" in node.name and node.shown != shown and 10 * abs(calls[at] - node.calls) <= node.calls:
+        return places.nodes[above].shown, node.shown
+    return node.shown, ""
+
+
 SHORT_CALLS, SHORT_NS, SHORT_SHARE = 100_000, 2_000, 0.2
+SHORT_IN_C = 0.3  # without the cost of recording: less is what such work takes
+INLINE = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # loops that Python makes functions of
 
 
 def short_calls(evidence: Evidence) -> Finding | None:
@@ -159,7 +188,7 @@ def short_calls(evidence: Evidence) -> Finding | None:
     sums: dict[str, list[int]] = {}
     first: dict[str, int] = {}
     for at, node in enumerate(places.nodes):
-        if node.kind not in (PYTHON, NATIVE) or waits(node):
+        if node.kind not in (PYTHON, NATIVE) or waits(node) or node.name.endswith(INLINE) or _is_cached(node):
             continue
         one = sums.setdefault(node.shown, [0, 0])
         one[0] += node.calls
@@ -171,7 +200,7 @@ def short_calls(evidence: Evidence) -> Finding | None:
         for shown, (calls, ns) in sums.items()
         if calls >= SHORT_CALLS
         and ns < SHORT_NS * calls
-        and ns + evidence.cost_of(places.nodes[first[shown]].kind, calls) >= SHORT_SHARE * evidence.rest_ns
+        and _is_much(evidence, places.nodes[first[shown]].kind, calls, ns)
         and shown not in evidence.explained
     }
     if not short:
@@ -199,6 +228,20 @@ def short_calls(evidence: Evidence) -> Finding | None:
         look="report --sort calls",
         ns=ns,
     )
+
+
+def _is_cached(node: Node) -> bool:
+    """Returns whether a node is a function's lru_cache, below which the function is that makes values."""
+    if node.kind != NATIVE:
+        return False
+    name = plain_name(node.name)
+    return any(one.kind == PYTHON and one.name.endswith(name) and one.calls <= node.calls for one in node.children.values())
+
+
+def _is_much(evidence: Evidence, kind: int, calls: int, ns: int) -> bool:
+    if kind == NATIVE:
+        return ns >= SHORT_IN_C * evidence.rest_ns
+    return ns + evidence.cost_of(kind, calls) >= SHORT_SHARE * evidence.rest_ns
 
 
 GIL_SHARE, GIL_NS = 0.1, 50 * MS

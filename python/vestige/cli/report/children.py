@@ -6,9 +6,10 @@ from vestige.base.quantities import duration, plural
 from vestige.reading.awaits import CHILD as AWAITS_CHILD
 from vestige.reading.kinds import NATIVE
 from vestige.reading.labels import plain_name
-from vestige.reading.waits import CHILD, SLEEP
+from vestige.reading.waits import CHILD, IO, SLEEP
 
 from .findings import Finding, place, waits
+from .requests import WAITS_FOR_EVENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Waited:
         self.called = called  # the function through which it waited
         self.calls = self.ns = 0
         self.unknown_ns = 0  # the part that is no known wait
+        self.in_thread = False  # whether a thread waited that the program started
 
 
 def children(evidence: Evidence) -> Finding | None:
@@ -42,6 +44,8 @@ def children(evidence: Evidence) -> Finding | None:
     if evidence.data.traces > 1:
         return None
     found = _found(evidence)
+    if _serves(evidence):
+        found = {key: one for key, one in found.items() if not one.in_thread}
     waited = max(found.values(), key=lambda one: one.ns, default=None)
     if waited is None or waited.ns < max(SHARE * evidence.passed_ns, LEAST_NS):
         return None
@@ -57,6 +61,19 @@ def children(evidence: Evidence) -> Finding | None:
         look="report --tree",
         ns=waited.ns,
     )
+
+
+def _serves(evidence: Evidence) -> bool:
+    """Returns whether the first thread waited for events for half of the time: a server, which a thread may start a
+    child for.
+    """
+    places = evidence.places
+    events = (
+        ns
+        for node, ns, started in zip(places.nodes, places.waited, places.started)
+        if not started and node.waits_for == IO and plain_name(node.name) in WAITS_FOR_EVENTS
+    )
+    return sum(events) >= SHARE * evidence.passed_ns
 
 
 def _found(evidence: Evidence) -> dict[tuple[str, str], Waited]:
@@ -75,6 +92,7 @@ def _found(evidence: Evidence) -> dict[tuple[str, str], Waited]:
         name = plain_name(node.name) if node.kind == NATIVE else node.name
         one = found.setdefault((caller.shown, name), Waited(caller, name, places.called(at)))
         is_await = not node.kind
+        one.in_thread |= places.started[at] and not is_await
         one.calls += node.waits if is_await else node.calls
         one.ns += node.awaiting_ns if is_await else node.total_ns
         one.unknown_ns += 0 if is_await else max(node.total_ns - known[at], 0)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .findings import Evidence
 
 MS = 1_000_000
-GC_SHARE, GC_NS = 0.1, 10 * MS
+GC_SHARE, GC_NS = 0.1, 30 * MS
 LONG_NS = 100 * MS  # a collection that takes this long is reported, whatever its share
 
 

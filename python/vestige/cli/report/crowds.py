@@ -35,19 +35,30 @@ def _shared(evidence: Evidence) -> Finding | None:
     waited = places.add_up(lambda node: node.total_ns if waits(node) else 0)
     sums: dict[str, list[int]] = {}
     nodes: dict[str, tuple[Node, Node]] = {}
+    around_calls: dict[str, int] = {}
+    given: dict[str, dict[str, int]] = {}
     for at, node in enumerate(places.nodes):
         parent = places.parents[at]
-        if parent < 0 or node.kind == NATIVE or plain_name(node.name) not in TAKES:
+        name = plain_name(node.name)
+        if parent < 0 or node.kind == NATIVE or name not in (*TAKES, *GIVES):
             continue
+        # A generator takes in one step and gives back in another, which are different places.
         around = places.nodes[parent]
-        gives = [each.calls for each in around.children.values() if plain_name(each.name) in GIVES]
-        if not gives or abs(max(gives) - node.calls) > ALIKE * node.calls or around.calls < node.calls:
+        if name in GIVES:
+            gives = given.setdefault(around.shown, {})
+            gives[name] = gives.get(name, 0) + node.calls
             continue
         one = sums.setdefault(around.shown, [0, 0, 0])
         one[0] += waited[at]
         one[1] += around.total_ns
         one[2] += node.calls
+        around_calls[around.shown] = around_calls.get(around.shown, 0) + around.calls
         nodes[around.shown] = (around, node)
+    for each in list(sums):
+        count = sums[each][2]
+        gives_back = max(given.get(each, {}).values(), default=0)
+        if abs(gives_back - count) > ALIKE * count or around_calls[each] < count:
+            del sums[each]
     shown = max(sums, key=lambda each: sums[each][0], default="")
     if not shown:
         return None

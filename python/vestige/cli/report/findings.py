@@ -16,6 +16,7 @@ from vestige.reading.waits import SPIN
 from .advice import ADVICE, PAGE
 from .lines import name_line
 from .notes import beyond_scope, passed_of
+from .sites import Sites
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,6 +176,12 @@ class Evidence:
         above = places.above(at) if at >= 0 else -1
         return places.nodes[above].shown if above >= 0 else ""
 
+    def computes(self, shown: str) -> str:
+        """Returns the name of a function that takes most of its time itself; "" if what it calls takes more."""
+        nodes = [node for node in self.places.nodes if node.shown == shown and node.kind == PYTHON]
+        own, whole = sum(node.self_ns for node in nodes), sum(node.total_ns for node in nodes)
+        return shown if whole and 2 * own > whole else ""
+
     def share(self, ns: float) -> str:
         return f"{min(ns / self.passed_ns, 1):.0%}"
 
@@ -298,8 +305,9 @@ def find(evidence: Evidence) -> list[Finding]:
     for cause in CAUSES:
         made = cause(evidence)
         found += made if isinstance(made, list) else [made] if made is not None else []
+    sites = Sites(evidence)
     for finding in found:
-        name_line(finding, evidence.data.lines)
+        name_line(finding, evidence.data.lines, sites)
     return sorted(found, key=lambda finding: -finding.ns)[:MOST]
 
 

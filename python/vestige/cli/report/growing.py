@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 MS = 1_000_000
 CALLS, MOST_CALLS, SHARE, LEAST_NS = 500, 400_000, 0.25, 50 * MS
 PARTS, GROWTH, STEADY, JUMP = 8, 5, 0.7, 0.5
-# Functions whose time depends on the size of a container that exists for long. `sum` and similar functions are not
-# here, because their arguments may be made for each call.
+# Functions whose time depends on the size of a container that exists for long; and functions whose arguments may be
+# made for each call, which count where the source says that their caller changes the container.
 WHOLE = {
     "insert", "pop", "remove", "index", "copy", "deepcopy", "dumps", "dump", "append", "concatenate",
 }  # fmt: skip
+OF_ARGUMENTS = {"min", "max", "sum", "sorted", "any", "all", "join"}
 
 
 def grows(times: Sequence[int]) -> tuple[int, int] | None:
@@ -55,7 +56,7 @@ def growing(evidence: Evidence) -> Finding | None:
     """Fires if at least 500 calls took a quarter of the time and longer and longer, see grows(); or if a function's own
     time is two fifths of the time and it has a loop that copies.
     """
-    return _calls_that_grow(evidence) or _loop_that_copies(evidence)
+    return _calls_that_grow(evidence) or _sum_of_lists(evidence) or _loop_that_copies(evidence)
 
 
 class Candidate:
@@ -75,7 +76,8 @@ def _calls_that_grow(evidence: Evidence) -> Finding | None:
             continue
         is_own = node.owner == OWN and node.kind == PYTHON
         around = places.nodes[parent]
-        if not is_own and (around.owner != OWN or plain_name(node.name).rpartition(".")[2] not in WHOLE):
+        name = plain_name(node.name).rpartition(".")[2]
+        if not is_own and (around.owner != OWN or name not in WHOLE | OF_ARGUMENTS):
             continue
         one = found.setdefault((node.shown, around.shown), Candidate(node, around))
         one.calls += node.calls
@@ -87,6 +89,9 @@ def _calls_that_grow(evidence: Evidence) -> Finding | None:
         is_own = one.node.kind == PYTHON and one.node.owner == OWN
         if is_own and _has_loop(evidence, one.node):
             continue  # its arguments may have become larger
+        name = plain_name(one.node.name)
+        if name in OF_ARGUMENTS and not is_own and not _changes_argument(evidence, one.caller, name):
+            continue
         means = _growth(evidence, one.node, "self_ns" if is_own else "duration_ns")
         if means is not None:
             return _finding_of_calls(evidence, one, means)
@@ -140,6 +145,41 @@ def _has_loop(evidence: Evidence, node: Node) -> bool:
 
     code = code_of(evidence, node)
     return code is None or has_loop(code)
+
+
+def _changes_argument(evidence: Evidence, caller: Node, name: str) -> bool:
+    from .source import changes_argument, code_of
+
+    code = code_of(evidence, caller) if caller.kind == PYTHON else None
+    return code is not None and changes_argument(code, name)
+
+
+def _sum_of_lists(evidence: Evidence) -> Finding | None:
+    """Finds a call sum(lists, []), which copies the list that it has so far for each of the lists."""
+    places = evidence.places
+    for at, node in enumerate(places.nodes):
+        parent = places.parents[at]
+        around = places.nodes[parent] if parent >= 0 else None
+        if around is None or around.kind != PYTHON or around.owner != OWN or plain_name(node.name) != "sum":
+            continue
+        ns = node.self_ns
+        if node.kind != NATIVE or ns < max(COPY_SHARE * evidence.rest_ns, COPY_NS):
+            continue
+        from .source import code_of, line_of_sum
+
+        code = code_of(evidence, around)
+        line = line_of_sum(code) if code is not None else 0
+        if line:
+            return Finding(
+                "growing",
+                f"{around.shown} adds up lists by sum(), {duration(ns)} ({evidence.share(ns)}): it copies all that it "
+                "has so far for each of them.",
+                where={**place(around), "calls": node.shown, "copies_at": line},
+                numbers={"calls": node.calls, "total_ns": ns, "passed_ns": evidence.passed_ns},
+                look="report --tree",
+                ns=ns,
+            )
+    return None
 
 
 def _loop_that_copies(evidence: Evidence) -> Finding | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vestige._core import Function
 
     from .findings import Finding
+    from .sites import Sites
 
 TABLE = "lines"
 WORTH = 0.1  # of the time of the calls between two functions: a line with less is not named
@@ -24,6 +25,7 @@ PAIRS = (
     ("function", "calls"),
     ("function", "waits_in"),
     ("function", "inside"),
+    ("called_by", "through"),
     ("called_by", "function"),
     ("imported_by", "module"),
 )
@@ -76,18 +78,36 @@ def _text(places: Sequence[tuple[str, int]]) -> str:
     return f"{places[0][0]}:{' and '.join(str(line) for _, line in places)}" if places else ""
 
 
-def name_line(finding: Finding, lines: Lines) -> None:
-    """Says from which line a finding's function makes the calls that the finding is about; where other functions are in
-    between, from which lines it makes most calls.
+def name_line(finding: Finding, lines: Lines, sites: Sites) -> None:
+    """Says from which line a finding's function makes the calls that the finding is about: as measured, or as its
+    source has it; where other functions are in between, from which lines it makes most calls. Of a function that
+    computes by itself, says where its loop is; of one whose calls took
+    the time together, where most of them are; of one that raises exceptions, where
+    it does; of one that catches its own, what it tries.
     """
     where = finding.where
+    if where.get("computes"):
+        _write(finding, "function", sites.loop(where["computes"]))
+    if where.get("spends"):
+        _write(finding, "function", lines.within(where["spends"]))
+    if where.get("raises"):
+        _write(finding, "function", sites.raises(where["raises"]))
+    if where.get("tries"):
+        _write(finding, "function", sites.tries(where["tries"]))
     for caller, called in PAIRS:
         if not where.get(caller) or not where.get(called):
             continue
-        name = where[caller]
-        places = lines.between(name, where[called]) or lines.within(name)
-        if not places:
-            continue
-        finding.text = finding.text.replace(name, f"{_text(places)}: {name.rpartition(': ')[2]}", 1)
-        where[f"{caller}_calls_at"] = [line for _, line in places]
-        return
+        name, other = where[caller], where[called]
+        if _write(finding, caller, lines.between(name, other) or sites.calls(name, other) or lines.within(name)):
+            return
+
+
+def _write(finding: Finding, member: str, places: Sequence[tuple[str, int]]) -> bool:
+    """Writes the lines instead of the line in which a function of `where` begins."""
+    if not places:
+        return False
+    name = finding.where[member]
+    shown = " and ".join(f"{file}:{line}" for file, line in places)
+    finding.text = finding.text.replace(name, f"{shown}: {name.rpartition(': ')[2]}", 1)
+    finding.where[f"{member}_calls_at"] = [line for _, line in places]
+    return True

@@ -5,7 +5,7 @@ again.
 from __future__ import annotations
 
 from vestige.base.quantities import duration, plural
-from vestige.reading.kinds import NATIVE
+from vestige.reading.kinds import NATIVE, PYTHON
 from vestige.reading.labels import plain_name
 from vestige.reading.libraries import OWN
 from vestige.reading.waits import SLEEP
@@ -63,7 +63,7 @@ def exceptions(evidence: Evidence) -> Finding | None:
     """Fires if at least 5,000 exceptions were raised in one place (if recorded), or left one function,
     and the failed calls, or raising and catching at about 1 µs each, took a tenth of the time.
     """
-    return _by_place(evidence) or _by_function(evidence)
+    return _by_place(evidence) or _by_function(evidence) or _by_count(evidence)
 
 
 def _own_ns(evidence: Evidence) -> int:
@@ -105,6 +105,50 @@ def _by_place(evidence: Evidence) -> Finding | None:
     )
 
 
+def _counts(evidence: Evidence) -> dict[str, int]:
+    """Returns how many exceptions reached each function of the user's own code, where Python tells and exceptions were
+    not recorded.
+    """
+    from vestige.reading.metadata import SHAPES, load_json
+
+    found: dict[str, int] = {}
+    for trace in evidence.traces():
+        functions = trace.functions()
+        for number, count in (SHAPES["vestige.raised"](load_json(trace.metadata().get("vestige.raised", ""))) or {}).items():
+            function = functions[int(number)] if number.isdecimal() and int(number) < len(functions) else None
+            if function is not None:
+                shown = shown_name(function)
+                found[shown] = found.get(shown, 0) + count
+    return found
+
+
+def _by_count(evidence: Evidence) -> Finding | None:
+    """Looks at functions that raise and catch exceptions by themselves: more reach them than leave them."""
+    left: dict[str, int] = {}
+    nodes: dict[str, Node] = {}
+    for node, importing in zip(evidence.places.nodes, evidence.places.importing):
+        if node.owner == OWN and node.kind == PYTHON and not importing:
+            left[node.shown] = left.get(node.shown, 0) + node.raised
+            nodes[node.shown] = node
+    caught = {shown: count - left[shown] for shown, count in _counts(evidence).items() if shown in nodes}
+    shown = max(caught, key=lambda each: caught[each], default="")
+    count = caught.get(shown, 0)
+    ns = STORM_EACH_NS * count
+    if count < STORM or ns < STORM_SHARE * _own_ns(evidence):
+        return None
+    evidence.explained.add(shown)
+    caller = evidence.caller_of(shown)
+    return Finding(
+        "exceptions",
+        f"{shown} raised {plural(count, 'exception')} that it caught by itself"
+        f"{f', called by {caller}' if caller else ''}: about {duration(ns)} ({evidence.share(ns)}).",
+        where={**place(nodes[shown]), "tries": shown, "called_by": caller},
+        numbers={"exceptions": count, "passed_ns": evidence.passed_ns},
+        look="report --exceptions",
+        ns=ns,
+    )
+
+
 def _by_function(evidence: Evidence) -> Finding | None:
     storms = [
         caught
@@ -119,11 +163,16 @@ def _by_function(evidence: Evidence) -> Finding | None:
         return None
     worst = max(storms, key=lambda caught: (caught.ns + STORM_EACH_NS * caught.count, caught.count))
     name = plain_name(worst.node.name) if worst.node.kind == NATIVE else worst.node.shown
+    evidence.explained |= {worst.node.shown, worst.caller.shown}
     return Finding(
         "exceptions",
         f"{name} raised {plural(worst.count, 'exception')}, which {worst.caller.shown} caught: {duration(worst.ns)} "
         f"({evidence.share(worst.ns)}) in calls that failed, and what catching took.",
-        where={**place(worst.node), "called_by": worst.caller.shown},
+        where={
+            **place(worst.node),
+            "raises": worst.node.shown if worst.node.kind == PYTHON else "",
+            "called_by": worst.caller.shown,
+        },
         numbers={
             "exceptions": worst.count,
             "calls": worst.node.calls,

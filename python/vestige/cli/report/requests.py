@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vestige.base.quantities import duration
+from vestige.reading.awaits import FUTURE, SOCKET
 from vestige.reading.kinds import NATIVE, PYTHON
 from vestige.reading.labels import plain_name
 from vestige.reading.libraries import OWN
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from .data import Node
     from .findings import Evidence
 
-SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.25, 0.5
+SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.2, 0.5
 FEW_CALLS, FEW_NS = 50, 200_000  # fewer calls are requests, too, if each took so long outside of the program
+ONLY_SLEEPS = 0.9
 FINDINGS = 3  # the most findings of this kind
-WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")  # event loops and servers call these
+WAITS_FOR_EVENTS = ("select", "poll", "zmq_poll", "control", "accept", "_accept")  # event loops and servers call these
 OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
 FILES = ("read", "readline", "readlines", "close", "__exit__")  # methods of a file that was opened
 RESUMES = ("generator", "coroutine", "async_generator")  # their method send() is no request
@@ -50,8 +52,9 @@ def outside_of(evidence: Evidence) -> list[int]:
 class Site:
     """A function whose loop calls other functions, some of which make requests to the outside."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, repeats: int = 0) -> None:
         self.at = at
+        self.repeats = repeats  # how often it makes a call each time it runs; 0: as often as its first call says
         self.calls: list[int] = []
         self.total_ns = self.outside_ns = 0
 
@@ -60,9 +63,9 @@ RECEIVES = ("recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg", "recvms
 SENDS = ("send", "sendall", "sendmsg", "sendto", "write")
 
 
-def _serves(node: Node) -> bool:
+def serves(node: Node, *, sends: bool = True) -> bool:
     """Returns whether a loop receives from sockets first and sends then, as servers do. Calls inside are in the order
-    in which they began.
+    in which they began. Without `sends`, the loop may also send nothing.
     """
     received = False
     work = list(reversed(list(node.children.values())))
@@ -73,7 +76,7 @@ def _serves(node: Node) -> bool:
             return received
         received |= name in RECEIVES
         work.extend(reversed(list(at.children.values())))
-    return False
+    return received and not sends
 
 
 def _sites(evidence: Evidence) -> list[Site]:
@@ -88,22 +91,88 @@ def _sites(evidence: Evidence) -> list[Site]:
         if places.importing[at] or each < FEW_CALLS:
             continue
         is_own = node.owner == OWN and (node.kind != NATIVE or places.own[parent] == parent)
-        is_slow = is_own and outside[at] - slept[at] >= FEW_NS * node.calls and not places.started[at]
+        # A function that only sleeps stands for a request. A loop that sleeps by itself has a pace of its own.
+        only_sleeps = node.kind == PYTHON and slept[at] >= ONLY_SLEEPS * node.total_ns
+        requests = outside[at] - (0 if only_sleeps else slept[at])
+        is_slow = is_own and requests >= FEW_NS * node.calls and not places.started[at]
         if each < SITE_CALLS and not is_slow:
             continue
         if outside[at] < SITE_OUTSIDE * node.total_ns:
             continue
-        site = sites.setdefault(parent, Site(parent))
+        around = parent if places.nodes[parent].kind != NATIVE else places.above(parent)
+        if around < 0:
+            continue
+        site = sites.setdefault(around, Site(around, each if around != parent else 0))
         site.calls.append(at)
         site.total_ns += node.total_ns
         site.outside_ns += outside[at]
-    found = [site for site in sites.values() if not _serves(places.nodes[site.at])]
-    return sorted(found, key=lambda site: -site.total_ns)
+    found = [site for site in sites.values() if not serves(places.nodes[site.at])]
+    return sorted([*found, *_awaiting_sites(evidence)], key=lambda site: -site.total_ns)
+
+
+AT_ONCE = 1.1
+PREFIX = "[await] "
+READS, WRITES = "StreamReader.", "StreamWriter."
+
+
+def _awaits_outside(root: Node) -> tuple[int, int]:
+    """Returns how often and how long tasks waited below a place for sockets, for something that other code completes,
+    or in a function that sleeps.
+    """
+    count = ns = 0
+    work = [root]
+    while work:
+        node = work.pop()
+        work.extend(node.children.values())
+        what = node.shown.removeprefix(PREFIX)
+        if node.kind or what == node.shown or (node is root and what == SLEEP):
+            continue
+        if what in (SLEEP, SOCKET, FUTURE) or what.startswith(READS):
+            count, ns = count + node.waits, ns + node.awaiting_ns
+    return count, ns
+
+
+def _answers(root: Node) -> bool:
+    """Returns whether a coroutine reads from a stream before it writes to one, as servers do."""
+    work = [root]
+    while work:
+        node = work.pop()
+        name = plain_name(node.name) if node.kind == PYTHON else ""
+        if name.startswith((READS, WRITES)):
+            return name.startswith(READS)
+        work.extend(reversed(list(node.children.values())))
+    return False
+
+
+def _awaiting_sites(evidence: Evidence) -> list[Site]:
+    """Returns the coroutines that await many requests, one after the other. The tree counts the steps of a coroutine:
+    one for each call, and one for each time that it waited.
+    """
+    places = evidence.places
+    waited = places.add_up(lambda node: 0 if node.kind else node.waits)
+    sites: list[Site] = []
+    for at, node in enumerate(places.nodes):
+        parent = places.parents[at]
+        around = places.nodes[parent] if parent >= 0 else None
+        if around is None or not node.awaiting_ns or PYTHON not in (node.kind, around.kind) or around.owner != OWN:
+            continue
+        calls, calls_around = node.calls - waited[at], around.calls - waited[parent]
+        count, ns = _awaits_outside(node)
+        each = calls // max(calls_around, 1)
+        if each < FEW_CALLS or ns < max(FEW_NS * calls, SITE_OUTSIDE * node.awaiting_ns) or count < FEW_CALLS:
+            continue
+        if around.awaiting_ns > AT_ONCE * evidence.wall_ns or _answers(around):
+            continue
+        site = Site(parent, each)
+        site.calls.append(at)
+        site.total_ns, site.outside_ns = node.awaiting_ns, ns
+        sites.append(site)
+    return sites
 
 
 def many_requests(evidence: Evidence) -> list[Finding]:
     """Fires if a function makes at least 1,000 calls each time it runs (N+1), or 50 slow calls, and these take a
-    quarter of the time, half of which is outside of the program.
+    fifth of the time, half of which is outside of the program.
     """
     found = []
     for site in _sites(evidence)[:FINDINGS]:
@@ -121,7 +190,7 @@ def _requests(evidence: Evidence, site: Site) -> Finding:
     names = [plain_name(node.name) if node.kind == NATIVE else node.shown for node in calls[:FINDINGS]]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     evidence.explained.add(around.shown)
-    each = first.calls // max(around.calls, 1)
+    each = site.repeats or first.calls // max(around.calls, 1)
     return Finding(
         "many requests",
         f"{around.shown} calls {listed} {each:,} times each time it runs: {duration(site.total_ns)} "

@@ -54,8 +54,80 @@ def _own(code: ast.AST) -> Iterator[ast.AST]:
             work.extend(ast.iter_child_nodes(node))
 
 
+def lines_of_calls(code: Code, name: str) -> list[int]:
+    """Returns the lines in which a function calls something of this name."""
+    calls = (node for node in _own(code) if isinstance(node, ast.Call))
+    names = ((getattr(call.func, "id", None) or getattr(call.func, "attr", None), call) for call in calls)
+    return sorted({call.func.end_lineno or call.lineno for each, call in names if each == name})
+
+
+def lines_of_loop(code: Code) -> list[int]:
+    """Returns the line of the innermost loop, and of its statement if it has one only; empty if a function has several
+    such loops.
+    """
+    loops = [node for node in _own(code) if isinstance(node, LOOPS)]
+    inner = [loop for loop in loops if not any(isinstance(each, LOOPS) for each in _inside(loop))]
+    if len(inner) != 1:
+        return []
+    loop = inner[0]
+    return sorted({loop.lineno, loop.body[0].lineno} if len(loop.body) == 1 else {loop.lineno})
+
+
+def lines_of_raise(code: Code) -> list[int]:
+    return sorted({node.lineno for node in _own(code) if isinstance(node, ast.Raise)})
+
+
+def lines_of_try(code: Code) -> list[int]:
+    """Returns the line of the statement that a function tries, or the first and the last of several."""
+    tries = [node for node in _own(code) if isinstance(node, ast.Try) and node.handlers]
+    return sorted({tries[0].body[0].lineno, tries[0].body[-1].lineno}) if len(tries) == 1 else []
+
+
+def _inside(loop: ast.AST) -> Iterator[ast.AST]:
+    return (node for node in ast.walk(loop) if node is not loop)
+
+
 def has_loop(code: Code) -> bool:
     return any(isinstance(node, (*LOOPS, *COMPREHENSIONS)) for node in _own(code))
+
+
+CHANGES = ("append", "extend", "insert", "add", "remove", "pop", "update", "appendleft", "popleft", "discard")
+
+
+def changes_argument(code: Code, name: str) -> bool:
+    """Returns whether a function passes a container that it changes, and does not make anew, to something of this
+    name. An attribute is taken for one that other methods change.
+    """
+    for call in _own(code):
+        if not isinstance(call, ast.Call) or name not in (getattr(call.func, "id", ""), getattr(call.func, "attr", "")):
+            continue
+        argument = call.args[0] if call.args else None
+        if isinstance(argument, ast.Attribute) or (isinstance(argument, ast.Name) and _changes(code, argument.id)):
+            return True
+    return False
+
+
+def _changes(code: Code, name: str) -> bool:
+    changed = False
+    for node in _own(code):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            changed |= node.func.attr in CHANGES and ast.unparse(node.func.value) == name
+        elif isinstance(node, LOOPS):  # a value that each round makes anew does not grow
+            made = (each for each in ast.walk(node) if isinstance(each, ast.Assign))
+            values = (each.value for each in made if name in map(ast.unparse, each.targets))
+            if any(name not in {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} for value in values):
+                return False
+    return changed
+
+
+def line_of_sum(code: Code) -> int:
+    """Returns the line of a call sum(…, []) or sum(…, ()); 0 if there is none."""
+    for call in _own(code):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "sum":
+            starts = [*call.args[1:], *(one.value for one in call.keywords if one.arg == "start")]
+            if any(_kind_of(start) in (list, tuple) for start in starts):
+                return call.lineno
+    return 0
 
 
 def copies(code: Code) -> tuple[int, str] | None:

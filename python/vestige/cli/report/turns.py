@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from vestige.base.quantities import duration, plural
 from vestige.reading.kinds import NATIVE, PYTHON
+from vestige.reading.libraries import OWN
 
-from .findings import Finding, heaviest, place
+from .findings import Finding, place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .data import Node
     from .findings import Evidence
 
@@ -38,7 +41,7 @@ def turns(evidence: Evidence) -> Finding | None:
         whole = sum(ns for ns, _, _ in busy)
         lasted = max(one.last_ns for _, one, _ in busy) - min(one.first_ns for _, one, _ in busy)
         if whole >= max(TOGETHER * lasted, LEAST_NS):
-            return _finding(evidence, max(busy, key=lambda one: one[0])[2], len(busy), whole, max(lasted, 1))
+            return _finding(evidence, [tree for _, _, tree in busy], whole, max(lasted, 1))
     return None
 
 
@@ -58,23 +61,55 @@ def _work(root: Node) -> int:
     return total
 
 
-def _finding(evidence: Evidence, tree: Node, threads: int, whole: int, lasted: int) -> Finding:
-    function, _ = heaviest(tree, tree.total_ns)
+def _busiest(trees: Sequence[Node]) -> tuple[Node | None, Node | None]:
+    """Returns the function of the user's own code in which threads worked most, in the function itself and in the
+    functions of libraries that it calls, else the Python function; and the function that it calls for most of this.
+    """
+    work: dict[str, list[int]] = {}
+    nodes: dict[str, Node] = {}
+    called: dict[str, dict[str, tuple[int, Node]]] = {}
+    todo: list[tuple[Node, Node | None, Node | None]] = [
+        (child, None, None) for tree in trees for child in tree.children.values()
+    ]
+    while todo:
+        node, around, through = todo.pop()
+        if node.kind == PYTHON and (around is None or node.owner == OWN or around.owner != OWN):
+            around, through = node, None
+        elif through is None:
+            through = node
+        if around is not None and not node.waited_ns:
+            nodes[around.shown] = around
+            one = work.setdefault(around.shown, [0, 0])
+            one[around is not node] += node.self_ns
+            if through is not None:
+                ns = called.setdefault(around.shown, {}).get(through.shown, (0, through))[0]
+                called[around.shown][through.shown] = (ns + node.self_ns, through)
+        todo.extend((child, around, through) for child in node.children.values())
+    own = [shown for shown, node in nodes.items() if node.owner == OWN]
+    shown = max(own or nodes, key=lambda each: sum(work[each]), default="")
+    if not shown:
+        return None, None
+    most, leaf = max(called.get(shown, {}).values(), key=lambda one: one[0], default=(0, None))
+    return nodes[shown], leaf if most > work[shown][0] else None
+
+
+def _finding(evidence: Evidence, trees: Sequence[Node], whole: int, lasted: int) -> Finding:
+    function, called = _busiest(trees)
     where: dict[str, object] = {}
     most = ""
     if function is not None:
-        called = max(function.children.values(), key=lambda node: node.total_ns, default=None)
         where = {**place(function), "calls": called.shown if called is not None else ""}
         most = f", most in {function.shown}"
         if called is None:
+            where["computes"] = function.shown
             where["called_by"] = evidence.caller_of(function.shown)
             most += f", called by {where['called_by']}" if where["called_by"] else ""
     return Finding(
         "GIL",
-        f"{plural(threads, 'thread')} computed at the same time{most}, and took turns on the GIL: {duration(whole)} in "
-        f"{duration(lasted)}. `vestige run --sched` records who held it.",
+        f"{plural(len(trees), 'thread')} computed at the same time{most}, and took turns on the GIL: {duration(whole)} "
+        f"in {duration(lasted)}. `vestige run --sched` records who held it.",
         where=where,
-        numbers={"threads": threads, "worked_ns": whole, "passed_ns": lasted},
+        numbers={"threads": len(trees), "worked_ns": whole, "passed_ns": lasted},
         look="report --threads",
         ns=lasted,
     )

@@ -6,10 +6,10 @@ from vestige.base.quantities import duration, plural
 from vestige.reading.kinds import NATIVE
 from vestige.reading.labels import plain_name
 from vestige.reading.libraries import OWN
-from vestige.reading.waits import CHILD, IO, KINDS, LOCK
+from vestige.reading.waits import CHILD, IO, KINDS, LOCK, SLEEP
 
 from .findings import Finding, heaviest, place, waits
-from .requests import WAITS_FOR_EVENTS
+from .requests import WAITS_FOR_EVENTS, serves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
         inside = f" in {function.shown}" + (f" ({plain_name(leaf.name)})" if leaf is not None else "")
         where["inside"] = leaf.shown if leaf is not None else ""
         where["called_by"] = evidence.caller_of(function.shown) if leaf is None else ""
+        where["computes"] = evidence.computes(function.shown) if leaf is None else ""
+        where["spends"] = function.shown if leaf is None and not where["computes"] else ""
         inside += f", called by {where['called_by']}" if where["called_by"] else ""
         evidence.explained.add(function.shown)
     begin = min(each["start_ns"] for each in evidence.facts)
@@ -233,9 +235,17 @@ def _waits(evidence: Evidence) -> tuple[dict[tuple[str, str], Wait], int, int]:
     return found, explained, unknown
 
 
-def _is_for_events(wait: Wait) -> bool:
+MESSAGES = " of zmq."  # sockets of messages, from which workers receive their work
+
+
+def _is_for_events(evidence: Evidence, wait: Wait) -> bool:
     """Returns whether an event loop or a server waits for the next event, because there is nothing to do."""
-    return wait.kind == IO and (plain_name(wait.name) in WAITS_FOR_EVENTS or wait.is_around)
+    if wait.kind != IO:
+        return False
+    if plain_name(wait.name) in WAITS_FOR_EVENTS or wait.is_around:
+        return True
+    around = [node for node in evidence.places.nodes if node.shown == wait.caller.shown]
+    return any(serves(node, sends=MESSAGES not in wait.name) for node in around)
 
 
 def _choose(waits_found: dict[tuple[str, str], Wait], idle: int) -> Wait:
@@ -257,13 +267,45 @@ def _choose(waits_found: dict[tuple[str, str], Wait], idle: int) -> Wait:
 
 
 ALONE = 1.2
+PACED, PACED_WORK, UNLIKE = 10, 0.05, 0.2
 
 
-def _is_asked_for(wait: Wait, found: dict[tuple[str, str], Wait], idle: int) -> bool:
+def _paces(evidence: Evidence, wait: Wait) -> bool:
+    """Returns whether a loop sleeps after each piece of work, at least ten times: it has a pace of its own."""
+    if wait.kind != SLEEP or wait.calls < PACED:
+        return False
+    for around in evidence.places.nodes:
+        if around.shown != wait.caller.shown:
+            continue
+        sleep = next((node for node in around.children.values() if node.name == wait.name), None)
+        if sleep is None or sleep.calls < PACED * around.calls:
+            continue
+        work = [
+            node
+            for node in around.children.values()
+            if node is not sleep and abs(node.calls - sleep.calls) <= UNLIKE * sleep.calls and not node.raised
+        ]
+        if sum(node.total_ns for node in work) >= PACED_WORK * sleep.total_ns:
+            return True
+    return False
+
+
+def _keeps_alive(evidence: Evidence, wait: Wait) -> bool:
+    """Returns whether the first thread only sleeps while others wait for something to do: it keeps a service going."""
+    places = evidence.places
+    idle = sum(
+        ns
+        for node, ns, started in zip(places.nodes, places.waited, places.started)
+        if started and (node.waits_for == LOCK or (node.waits_for == IO and plain_name(node.name) in WAITS_FOR_EVENTS))
+    )
+    return wait.kind == SLEEP and wait.first_ns > 0 and idle >= WAITING_SHARE * wait.first_ns
+
+
+def _is_asked_for(evidence: Evidence, wait: Wait, found: dict[tuple[str, str], Wait], idle: int) -> bool:
     """Whether the program chose to wait. Workers wait until there is something to do, and several threads that sleep or
     read wait at the same time, as they should.
     """
-    if wait.kind == LOCK:
+    if wait.kind == LOCK or _paces(evidence, wait) or _keeps_alive(evidence, wait):
         return False
     in_threads = sum(each.ns - each.first_ns for each in found.values() if each.kind != LOCK)
     return wait.first_ns >= WAITING_SHARE * idle or in_threads <= ALONE * idle
@@ -274,7 +316,7 @@ def waiting(evidence: Evidence) -> Finding | None:
     without the waits of servers and workers.
     """
     found, explained, unknown = _waits(evidence)
-    events = [key for key, wait in found.items() if _is_for_events(wait)]
+    events = [key for key, wait in found.items() if _is_for_events(evidence, wait)]
     explained += sum(found.pop(key).ns for key in events)
     # Waiting for a processor is not the program's own waiting.
     busy_ns = evidence.busy_ns
@@ -284,7 +326,7 @@ def waiting(evidence: Evidence) -> Finding | None:
     if idle < max(WAITING_SHARE * wall, WAITING_NS) or not found:
         return None
     wait = _choose(found, idle)
-    if not _is_asked_for(wait, found, idle):
+    if not _is_asked_for(evidence, wait, found, idle):
         return None
     kind = KINDS.get(wait.kind, UNKNOWN)
     return Finding(

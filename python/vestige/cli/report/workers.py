@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vestige.base.quantities import duration
 from vestige.reading.labels import plain_name
+from vestige.reading.libraries import OWN
 
 from .data import Named
 from .findings import Finding, heaviest, place
@@ -39,6 +40,8 @@ def slow_worker(evidence: Evidence) -> Finding | None:
         count = sum(each.count for each in those)
         if not FEWEST <= count <= MOST or those[0].kind == "async" or idle.get(shown, 0) >= IDLE_SHARE:
             continue
+        if shown.endswith(": <module>"):
+            continue  # a process that was forked or spawned runs it for other reasons
         longest = max(each.max_ns for each in those)
         if longest < max(SHARE * wall_ns, LEAST_NS) or shown in evidence.explained:
             continue
@@ -87,15 +90,22 @@ def _slow_call(evidence: Evidence, shown: str, those: list[Durations]) -> tuple[
 def _finding(evidence: Evidence, shown: str, those: list[Durations], call: Call, median_ns: int, count: int) -> Finding:
     names = {(thread.pid, thread.thread): thread.name for thread in evidence.data.threads}
     name = names.get((call.pid, call.thread), "")
-    inside, where = "", {"function": shown, "file": those[0].file, "line": those[0].line}
+    inside = ""
+    where: dict[str, object] = {"function": shown, "file": those[0].file, "line": those[0].line}
     is_task = those[0].kind == "task"
-    if evidence.look is not None and not is_task:
+    if is_task:
+        function, awaited = _awaits_most(evidence, shown)
+        if function is not None and awaited is not None:
+            where |= {**place(function), "inside": awaited.shown}
+            inside = _inside(function, None, shown)
+    elif evidence.look is not None:
         step = Named(None, start_ns=call.start_ns, duration_ns=call.ns, pid=call.pid, thread=call.thread)
         function, leaf = heaviest(evidence.look(step), call.ns)
         inside = _inside(function, leaf, shown)
         where |= place(function) if function is not None else {}
         where["inside"] = leaf.shown if leaf is not None else ""
     if not where.get("inside"):
+        where["computes"] = evidence.computes(str(where["function"]))
         where["called_by"] = evidence.caller_of(str(where["function"]))
         inside += f", called by {where['called_by']}" if where["called_by"] else ""
     evidence.explained.add(shown)
@@ -112,6 +122,19 @@ def _finding(evidence: Evidence, shown: str, those: list[Durations], call: Call,
         f"{(call.start_ns + call.ns - begin) / 1e9:.6f}s",
         ns=call.ns - median_ns,
     )
+
+
+def _awaits_most(evidence: Evidence, shown: str) -> tuple[Node | None, Node | None]:
+    """Returns the function of the user's own code in which a task waited longest, and what this function awaits."""
+    tasks = [node for node in evidence.places.nodes if node.shown == shown and node.awaiting_ns]
+    function = max(tasks, key=lambda node: node.awaiting_ns, default=None)
+    awaited = None
+    while function is not None:
+        awaited = max(function.children.values(), key=lambda node: node.awaiting_ns, default=None)
+        if awaited is None or not awaited.kind or awaited.owner != OWN:
+            break
+        function = awaited
+    return function, awaited
 
 
 def _inside(function: Node | None, leaf: Node | None, shown: str) -> str:
