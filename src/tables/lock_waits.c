@@ -135,6 +135,21 @@ static bool is_row_of(const lock_row *row, const vst__lock_wait *wait,
            row->holder_outer == hold->outer;
 }
 
+/* Finds the function with most of the time in all holds, without a sum for each
+ * function: others take from the time of the one that leads. */
+static void lock_row_vote(lock_row *row, const vst__lock_hold *hold)
+{
+    if (hold->inside == row->inside) {
+        row->inside_ns += hold->inside_ns;
+    } else if (hold->inside_ns <= row->inside_ns) {
+        row->inside_ns -= hold->inside_ns;
+    } else {
+        row->inside_ns = hold->inside_ns - row->inside_ns;
+        row->inside = hold->inside;
+        row->holder_thread = hold->thread;
+    }
+}
+
 static bool lock_rows_add(lock_rows *found, const vst__lock_wait *wait,
                           const vst__lock_hold *hold)
 {
@@ -155,11 +170,7 @@ static bool lock_rows_add(lock_rows *found, const vst__lock_wait *wait,
     }
     row->waits++;
     row->wait_ns += wait->ns;
-    if (hold->inside_ns > row->inside_ns) {
-        row->inside_ns = hold->inside_ns;
-        row->inside = hold->inside;
-        row->holder_thread = hold->thread;
-    }
+    lock_row_vote(row, hold);
     return true;
 }
 

@@ -542,6 +542,11 @@ static void functions_that_wait_are_known_by_name(void)
         {"<built-in function wait_c>", VST_WAIT_IO},
         {"<built-in method exec of QApplication object>", VST_WAIT_IO},
         {"<built-in method exec of Plan object>", VST_WAIT_NONE},
+        {"<built-in method _internal_poll of "
+         "grpc._cython.cygrpc.CompletionQueue object>",
+         VST_WAIT_IO},
+        {"<built-in method recv of zmq.backend.cython._zmq.Socket object>",
+         VST_WAIT_IO},
         {"<built-in method tick of pygame.time.Clock object>", VST_WAIT_SLEEP},
         {"<built-in type bytes>", VST_WAIT_NONE},
     };

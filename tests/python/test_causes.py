@@ -93,6 +93,59 @@ def test_a_library_that_catches_its_own_exceptions_does_not_retry(tmp_path):
     assert "retry" not in kinds(tmp_path, words, entries=entries)
 
 
+# ---- waits and short calls that are none -----------------------------------------
+
+
+def paced(work, pauses):
+    body = [enter(2), leave(2, work), enter(3), leave(3, 50 * MS)]
+    return [enter(1), *(body * pauses), leave(1)]
+
+
+@pytest.mark.parametrize(
+    ("work", "pauses", "told"),
+    [(5 * MS, 15, []), (5 * MS, 9, ["waiting"]), (100_000, 15, ["waiting"])],  # the last only looks again and again
+)
+def test_a_loop_that_sleeps_after_each_piece_of_work_has_a_pace(tmp_path, work, pauses, told):
+    assert kinds(tmp_path, paced(work, pauses), entries=[MAIN, STEP, SLEEP], passed=pauses * (work + 50 * MS)) == told
+
+
+def test_a_first_thread_that_sleeps_while_others_wait_for_work_keeps_them_alive(tmp_path):
+    get = define(6, "<built-in method get of _queue.SimpleQueue object>", "_queue", 0, kind=2)
+    thread = define(5, "Thread._bootstrap", LIBRARY + "threading.py", 9)
+    main, worker = (
+        [enter(1), enter(3), leave(3, 900 * MS), leave(1)],
+        [enter(5), enter(6), leave(6, 900 * MS), leave(5)],
+    )
+    assert kinds(tmp_path, main, worker, entries=[MAIN, SLEEP, thread, get]) == []
+    assert kinds(tmp_path, main, entries=[MAIN, SLEEP]) == ["waiting"]
+
+
+@pytest.mark.parametrize(("name", "told"), [("step", ["short calls"]), ("step.<locals>.<genexpr>", [])])
+def test_a_generator_expression_is_no_short_call(tmp_path, name, told):
+    words = [word for _ in range(120_000) for word in (enter(2), leave(2, 1_500))]
+    assert (
+        kinds(tmp_path, [enter(1), *words, leave(1)], entries=[MAIN, define(2, name, "app.py", 9)], passed=800 * MS)
+        == told
+    )
+
+
+@pytest.mark.parametrize(("passed", "told"), [(300 * MS, ["short calls"]), (800 * MS, [])])
+def test_short_calls_in_c_need_a_third_of_the_time(tmp_path, passed, told):
+    append = define(2, "<built-in method append of list object>", "list", 0, kind=2)
+    words = [word for _ in range(120_000) for word in (enter(2), leave(2, 1_500))]
+    assert kinds(tmp_path, [enter(1), *words, leave(1)], entries=[MAIN, append], passed=passed) == told
+
+
+def test_a_loop_over_a_function_that_only_sleeps_makes_requests(tmp_path):
+    """The function stands for a driver. Where the loop sleeps by itself, it waits."""
+    asks = [word for _ in range(60) for word in (enter(2), enter(3), leave(3, 10 * MS), leave(2))]
+    assert kinds(tmp_path, [enter(1), *asks, leave(1)], entries=[MAIN, STEP, SLEEP], passed=610 * MS) == [
+        "many requests"
+    ]
+    naps = [word for _ in range(60) for word in (enter(3), leave(3, 10 * MS))]
+    assert kinds(tmp_path, [enter(1), *naps, leave(1)], entries=[MAIN, SLEEP], passed=610 * MS) == ["waiting"]
+
+
 # ---- growing ---------------------------------------------------------------------
 
 INSERT = define(4, "<built-in method insert of list object>", "builtins", 0, kind=2)
@@ -208,6 +261,19 @@ def test_a_thread_that_calls_one_function_again_and_again_has_no_slow_worker(tmp
 )
 def test_threads_that_compute_at_the_same_time_take_turns_on_the_gil(tmp_path, times, told):
     assert kinds(tmp_path, *pool(*times), entries=[STEP]) == told
+
+
+def test_the_function_of_all_threads_is_named_rather_than_that_of_the_busiest(tmp_path):
+    entries = [STEP, define(4, "<lambda>", LIBRARY + "pool.py", 3)]
+    chunks = [[enter(4), enter(2), leave(2, 300 * MS), leave(4, 350 * MS)] for _ in range(3)]
+    (told,) = found(tmp_path, *chunks, entries=entries)
+    assert told.kind == "GIL" and told.where["function"] == "app.py:9: step"
+
+
+def test_modules_of_several_processes_are_no_workers(tmp_path):
+    entries = [define(2, "<module>", "app.py", 9)]
+    chunks = pool(100 * MS, 100 * MS, 100 * MS, 900 * MS)
+    assert [kind for kind in kinds(tmp_path, *chunks, entries=entries) if kind != "GIL"] == []
 
 
 def test_a_long_call_in_c_may_give_the_gil_to_others(tmp_path):

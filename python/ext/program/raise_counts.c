@@ -12,11 +12,11 @@
 #define METADATA "vestige.raised"
 
 enum {
-    FIRST = 1024,       /* functions that the first table has room for */
-    MOST = 1 << 20,     /* functions with higher ids are not counted */
-    WORTH = 1000,       /* fewer exceptions are not written */
-    ROWS_MAX = 200,     /* functions that are written */
-    ROW_ROOM = 40       /* bytes of `"id": count, ` */
+    FIRST = 1024,   /* functions that the first table has room for */
+    MOST = 1 << 20, /* functions with higher ids are not counted */
+    WORTH = 1000,   /* fewer exceptions are not written */
+    ROWS_MAX = 200, /* functions that are written */
+    ROW_ROOM = 40   /* bytes of `"id": count, ` */
 };
 
 static struct vpy_raise_counts_state *const state = &vpy_program.raise_counts;

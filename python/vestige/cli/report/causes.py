@@ -170,13 +170,18 @@ def _caller(evidence: Evidence, shown: str) -> tuple[str, str]:
         return "", ""
     node, above = places.nodes[at], places.above(at)
     # A wrapper is made by another function, and calls the function once each time.
-    if above >= 0 and "<locals>" in node.name and node.shown != shown and 10 * abs(calls[at] - node.calls) <= node.calls:
+    if (
+        above >= 0
+        and "<locals>" in node.name
+        and node.shown != shown
+        and 10 * abs(calls[at] - node.calls) <= node.calls
+    ):
         return places.nodes[above].shown, node.shown
     return node.shown, ""
 
 
 SHORT_CALLS, SHORT_NS, SHORT_SHARE = 100_000, 2_000, 0.2
-SHORT_IN_C = 0.3  # without the cost of recording: less is what such work takes
+SHORT_IN_C = 0.35  # without the cost of recording: less is what such work takes
 INLINE = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # loops that Python makes functions of
 
 
@@ -235,7 +240,9 @@ def _is_cached(node: Node) -> bool:
     if node.kind != NATIVE:
         return False
     name = plain_name(node.name)
-    return any(one.kind == PYTHON and one.name.endswith(name) and one.calls <= node.calls for one in node.children.values())
+    return any(
+        one.kind == PYTHON and one.name.endswith(name) and one.calls <= node.calls for one in node.children.values()
+    )
 
 
 def _is_much(evidence: Evidence, kind: int, calls: int, ns: int) -> bool:

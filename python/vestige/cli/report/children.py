@@ -38,7 +38,8 @@ class Waited:
 
 
 def children(evidence: Evidence) -> Finding | None:
-    """Fires if a function waited for children for half of the time, while no thread worked for half of the time. Where
+    """Fires if a function waited for children for half of the time without imports, while no thread worked for half of
+    the time. Where
     children are recorded, they are part of the time.
     """
     if evidence.data.traces > 1:
@@ -47,9 +48,11 @@ def children(evidence: Evidence) -> Finding | None:
     if _serves(evidence):
         found = {key: one for key, one in found.items() if not one.in_thread}
     waited = max(found.values(), key=lambda one: one.ns, default=None)
-    if waited is None or waited.ns < max(SHARE * evidence.passed_ns, LEAST_NS):
+    imports_ns = evidence.places.imports_ns()
+    rest_ns = max(evidence.passed_ns - imports_ns, 1)
+    if waited is None or waited.ns < max(SHARE * rest_ns, LEAST_NS):
         return None
-    if evidence.worked_ns - waited.unknown_ns > SHARE * evidence.passed_ns:
+    if evidence.worked_ns - imports_ns - waited.unknown_ns > SHARE * rest_ns:
         return None
     evidence.explained.add(waited.caller.shown)
     return Finding(
@@ -73,7 +76,7 @@ def _serves(evidence: Evidence) -> bool:
         for node, ns, started in zip(places.nodes, places.waited, places.started)
         if not started and node.waits_for == IO and plain_name(node.name) in WAITS_FOR_EVENTS
     )
-    return sum(events) >= SHARE * evidence.passed_ns
+    return sum(events) >= SHARE * (evidence.passed_ns - places.imports_ns())
 
 
 def _found(evidence: Evidence) -> dict[tuple[str, str], Waited]:

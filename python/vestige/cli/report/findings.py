@@ -258,6 +258,15 @@ class Places:
                 sums[self.parents[at]] += sums[at]
         return sums
 
+    def imports_ns(self) -> int:
+        """Returns the time of imports, whether or not a finding is about them."""
+        outer = (not self.importing[parent] if parent >= 0 else True for parent in self.parents)
+        return sum(
+            node.total_ns
+            for node, importing, is_outer in zip(self.nodes, self.importing, outer)
+            if importing and is_outer
+        )
+
     def within(self, functions: set[str]) -> list[bool]:
         """Returns for each place whether it is one of these functions, or inside one."""
         inside: list[bool] = []

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TABLE = "lines"
 WORTH = 0.1  # of the time of the calls between two functions: a line with less is not named
 MOST = 3  # lines that are named
+TAKES = ("__enter__", "acquire")  # by which a lock is taken
 # members of a finding's `where`: a function, and another that it calls
 PAIRS = (
     ("function", "calls"),
@@ -80,26 +81,26 @@ def _text(places: Sequence[tuple[str, int]]) -> str:
 
 def name_line(finding: Finding, lines: Lines, sites: Sites) -> None:
     """Says from which line a finding's function makes the calls that the finding is about: as measured, or as its
-    source has it; where other functions are in between, from which lines it makes most calls. Of a function that
-    computes by itself, says where its loop is; of one whose calls took
-    the time together, where most of them are; of one that raises exceptions, where
-    it does; of one that catches its own, what it tries.
+    source has it; where other functions are in between, from which lines it makes most calls. Of some functions, other
+    lines say more.
     """
     where = finding.where
-    if where.get("computes"):
-        _write(finding, "function", sites.loop(where["computes"]))
-    if where.get("spends"):
-        _write(finding, "function", lines.within(where["spends"]))
-    if where.get("raises"):
-        _write(finding, "function", sites.raises(where["raises"]))
-    if where.get("tries"):
-        _write(finding, "function", sites.tries(where["tries"]))
+    more = {"computes": sites.loop, "spends": lines.within, "raises": sites.raises, "tries": sites.tries}
+    for member, find in more.items():
+        if where.get(member):
+            _write(finding, "function", find(where[member]))
+    takes = [place for name in TAKES for place in lines.between(where.get("waiter", ""), name)]
+    if takes and where["waiter"] != where["function"]:
+        _write(finding, "waiter", takes)
+        takes = []
     for caller, called in PAIRS:
         if not where.get(caller) or not where.get(called):
             continue
         name, other = where[caller], where[called]
-        if _write(finding, caller, lines.between(name, other) or sites.calls(name, other) or lines.within(name)):
+        places = lines.between(name, other) or sites.calls(name, other) or lines.within(name)
+        if _write(finding, caller, list(dict.fromkeys([*takes, *places]))):
             return
+    _write(finding, "function", takes)
 
 
 def _write(finding: Finding, member: str, places: Sequence[tuple[str, int]]) -> bool:

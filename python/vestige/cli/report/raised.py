@@ -114,7 +114,9 @@ def _counts(evidence: Evidence) -> dict[str, int]:
     found: dict[str, int] = {}
     for trace in evidence.traces():
         functions = trace.functions()
-        for number, count in (SHAPES["vestige.raised"](load_json(trace.metadata().get("vestige.raised", ""))) or {}).items():
+        for number, count in (
+            SHAPES["vestige.raised"](load_json(trace.metadata().get("vestige.raised", ""))) or {}
+        ).items():
             function = functions[int(number)] if number.isdecimal() and int(number) < len(functions) else None
             if function is not None:
                 shown = shown_name(function)

@@ -21,7 +21,10 @@ FEW_CALLS, FEW_NS = 50, 200_000  # fewer calls are requests, too, if each took s
 ONLY_SLEEPS = 0.9
 FINDINGS = 3  # the most findings of this kind
 WAITS_FOR_EVENTS = ("select", "poll", "zmq_poll", "control", "accept", "_accept")  # event loops and servers call these
-OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
+OUTSIDE = (
+    "execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request",
+    "posix_spawn", "fork_exec", "system",
+)  # fmt: skip
 FILES = ("read", "readline", "readlines", "close", "__exit__")  # methods of a file that was opened
 RESUMES = ("generator", "coroutine", "async_generator")  # their method send() is no request
 

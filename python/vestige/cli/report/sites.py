@@ -1,12 +1,14 @@
 """Lines that the source of a function gives where the trace has none: where the function calls another one by its name,
-and the loop in which a function that calls nothing must have spent its time. Only files that have not changed since
-the recording are read.
+raises or tries, and the loop in which a function that calls nothing must have spent its time. Only files that have not
+changed since the recording are read.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .data import Node
     from .findings import Evidence
     from .source import Code
@@ -25,36 +27,31 @@ class Sites:
 
         from .source import lines_of_calls
 
-        node = self._node(shown)
-        code = self._code(node)
-        if node is None or code is None:
-            return []
         name = plain_name(called.removeprefix("[await] ").rpartition(": ")[2]).rpartition(".")[2]
-        return self._places(node, lines_of_calls(code, name))
+        return self._lines(shown, lambda code: lines_of_calls(code, name))
 
     def loop(self, shown: str) -> list[tuple[str, int]]:
         """Returns the file and lines of the innermost loop of a function; empty if there is no loop, or several."""
         from .source import lines_of_loop
 
-        node = self._node(shown)
-        code = self._code(node)
-        return [] if node is None or code is None else self._places(node, lines_of_loop(code))
+        return self._lines(shown, lines_of_loop)
 
     def raises(self, shown: str) -> list[tuple[str, int]]:
         """Returns the file and lines in which a function raises; empty if it does not, or in many places."""
         from .source import lines_of_raise
 
-        node = self._node(shown)
-        code = self._code(node)
-        return [] if node is None or code is None else self._places(node, lines_of_raise(code))
+        return self._lines(shown, lines_of_raise)
 
     def tries(self, shown: str) -> list[tuple[str, int]]:
         """Returns the file and lines of what a function tries; empty if it tries nothing, or in several places."""
         from .source import lines_of_try
 
+        return self._lines(shown, lines_of_try)
+
+    def _lines(self, shown: str, find: Callable[[Code], list[int]]) -> list[tuple[str, int]]:
         node = self._node(shown)
         code = self._code(node)
-        return [] if node is None or code is None else self._places(node, lines_of_try(code))
+        return [] if node is None or code is None else self._places(node, find(code))
 
     def _places(self, node: Node, lines: list[int]) -> list[tuple[str, int]]:
         file = node.function.rpartition(f":{node.line}: ")[0]

@@ -22,6 +22,7 @@ BUSY_SHARE = 0.1
 # ---- blocked loop ----------------------------------------------------------------
 
 LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 10, 0.1, 5, 5 * MS
+LOOP_NS = 50 * MS  # without the waits for a processor, the longest step must still take this long
 
 
 def blocked_loop(evidence: Evidence) -> Finding | None:
@@ -57,7 +58,8 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
         waited = leaf is not None and bool(waits(leaf))
         if not waited and loop.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
             return None
-    if not waited and _alone(evidence, loop, busy_ns) < LOOP_SHARE * max(evidence.rest_ns - busy_ns, 1):
+    alone = _alone(evidence, loop, busy_ns)
+    if not waited and alone < max(LOOP_SHARE * max(evidence.rest_ns - busy_ns, 1), LOOP_NS * loop.blocking_ns / ns):
         return None
     if function is not None:
         where |= place(function) | ({"calls": leaf.shown} if leaf is not None else {})
