@@ -22,7 +22,7 @@ BUSY_SHARE = 0.1
 # ---- blocked loop ----------------------------------------------------------------
 
 LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 10, 0.1, 5, 5 * MS
-LOOP_NS = 50 * MS  # without the waits for a processor, the longest step must still take this long
+LOOP_NS = 25 * MS  # so long the longest step must be without the waits for a processor
 
 
 def blocked_loop(evidence: Evidence) -> Finding | None:
