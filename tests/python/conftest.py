@@ -11,6 +11,7 @@ from zlib import crc32
 
 import pytest
 
+from browser import BROWSER, Browser
 from emulated import be_patient
 from other_builds import HERE, skip_what_cannot_run_here
 from pace import leave_out_slow, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401 (hooks)
@@ -119,6 +120,16 @@ class Workplace:
 @pytest.fixture
 def workplace(tmp_path):
     return Workplace(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """One browser for all tests, because its start takes a second of CPU. Each test closes its pages."""
+    if not BROWSER:
+        pytest.skip("no Chromium is installed (Debian's package chromium)")
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    yield browser
+    browser.close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import xml.dom.minidom
 
 import pytest
 
-from browser import BROWSER, Browser
+from browser import BROWSER
 from handmade import define, definitions, enter, leave, records, thread, trace
 from in_process import vestige
 
@@ -144,26 +144,23 @@ def test_the_page_has_the_findings_and_the_picture(sides, tmp_path):
 
 
 @pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)")
-def test_a_click_in_the_page_zooms_in_and_escape_out_again(sides, tmp_path):
+def test_a_click_in_the_page_zooms_in_and_escape_out_again(sides, browser, tmp_path):
     assert vestige("diff", *sides, "--html", tmp_path / "d.html").code == 0
-    browser = Browser(tmp_path / "browser")
-    try:
-        page = browser.open((tmp_path / "d.html").as_uri())
-        box = "module_flame_file.graph.boxes.find((one) => one.node.one.name === 'app.py: parse')"
-        page.wait(f"document.readyState === 'complete' && Boolean({box})")
-        canvas, wide = "document.querySelector('canvas')", page.eval("document.querySelector('canvas').clientWidth")
-        before = page.eval(f"{box}.width")
-        left, top = page.eval(f"(({{x, y}}) => [x, y])({canvas}.getBoundingClientRect())")
-        x, row = page.eval(f"[{box}.x, {box}.row]")
-        page.click(left + x + 5, top + row * 20 + 5)
-        names = "module_flame_file.graph.boxes.map((one) => one.node.one.name)"
-        assert page.eval(names) == ["all threads", "a.py: main", "app.py: parse"] and page.eval(f"{box}.width") == wide
-        assert "100 ms → 300 ms" in page.eval("document.body.textContent")
-        page.key("Escape")
-        assert len(page.eval(names)) == 5 and page.eval(f"{box}.width") == pytest.approx(before, abs=1)
-        assert page.errors() == []
-    finally:
-        browser.close()
+    page = browser.open((tmp_path / "d.html").as_uri())
+    box = "module_flame_file.graph.boxes.find((one) => one.node.one.name === 'app.py: parse')"
+    page.wait(f"document.readyState === 'complete' && Boolean({box})")
+    canvas, wide = "document.querySelector('canvas')", page.eval("document.querySelector('canvas').clientWidth")
+    before = page.eval(f"{box}.width")
+    left, top = page.eval(f"(({{x, y}}) => [x, y])({canvas}.getBoundingClientRect())")
+    x, row = page.eval(f"[{box}.x, {box}.row]")
+    page.click(left + x + 5, top + row * 20 + 5)
+    names = "module_flame_file.graph.boxes.map((one) => one.node.one.name)"
+    assert page.eval(names) == ["all threads", "a.py: main", "app.py: parse"] and page.eval(f"{box}.width") == wide
+    assert "100 ms → 300 ms" in page.eval("document.body.textContent")
+    page.key("Escape")
+    assert len(page.eval(names)) == 5 and page.eval(f"{box}.width") == pytest.approx(before, abs=1)
+    assert page.errors() == []
+    page.close()
 
 
 def test_view_opens_the_page(sides, tmp_path, monkeypatch):

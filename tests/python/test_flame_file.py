@@ -4,7 +4,7 @@ search, zoom and move by keys.
 
 import pytest
 
-from browser import BROWSER, Browser
+from browser import BROWSER
 from traces import record
 from vestige import Trace
 
@@ -43,13 +43,12 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture
-def page(path, tmp_path):
-    browser = Browser(tmp_path / "browser")
+def page(path, browser):
     page = browser.open(path.as_uri())
     page.wait(f"typeof module_flame_file !== 'undefined' && {GRAPH}.boxes.length > 2")
     yield page
     assert page.errors() == []
-    browser.close()
+    page.close()
 
 
 def names(page):
@@ -88,12 +87,11 @@ def test_keys_walk_zoom_and_show_all_again(page):
     assert names(page) == before and page.eval("document.querySelector('button').hidden")
 
 
-def test_as_an_image_it_is_a_picture(path, tmp_path):
+def test_as_an_image_it_is_a_picture(path, browser, tmp_path):
     """Images run no scripts, but show the boxes."""
     (tmp_path / "i.html").write_text(f"<style>*{{margin:0}}</style><img src='{path.as_uri()}'>")
-    browser = Browser(tmp_path / "browser")
     page = browser.open((tmp_path / "i.html").as_uri())
     page.wait("document.images[0].complete && document.images[0].naturalWidth === 1200")
     red, green, blue = page.screenshot().at(600, 48)
     assert red > green > blue  # the colour of Python functions
-    browser.close()
+    page.close()

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import vestige
-from browser import BROWSER, Browser
+from browser import BROWSER
 from traces import record, steps
 from vestige import Trace
 from vestige.cli import view
@@ -25,13 +25,6 @@ document.addEventListener("securitypolicyviolation", event =>
     violations.push([event.effectiveDirective, event.blockedURI, event.sourceFile, event.lineNumber, event.sample]));
 """
 INTRUDER = "<script>window.intruded = 1</script><img src=x onerror='window.intruded = 2'><style>h1{color:red}</style>"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    browser = Browser(tmp_path_factory.mktemp("browser"))
-    yield browser
-    browser.close()
 
 
 def memory_page(folder):

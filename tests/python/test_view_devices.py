@@ -229,9 +229,9 @@ def test_what_is_on_no_stream_has_a_lane(tmp_path):
 
 
 @pytest.fixture(scope="module", params=WAYS)
-def page(folder, tmp_path_factory, request):
+def page(folder, browser, request):
     ready = "document.getElementById('loading').hidden && vestige.devices.groups.size > 0"
-    with shown(request.param, folder, tmp_path_factory.mktemp("profile"), ready) as page:
+    with shown(request.param, folder, browser, ready) as page:
         show_all(page)
         yield page
 

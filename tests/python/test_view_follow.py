@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from browser import BROWSER, Browser
+from browser import BROWSER
 from conftest import COMMAND
 from golden import TRACES
 from vestige._core import Trace, View
@@ -192,9 +192,8 @@ def test_golden_traces_look_the_same_when_they_are_followed():
 
 
 @pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)")
-def test_the_page_stays_at_the_end_until_the_user_pans(program, tmp_path):
+def test_the_page_stays_at_the_end_until_the_user_pans(program, browser, tmp_path):
     server = Served(tmp_path, "t.vst", "--follow")
-    browser = Browser(tmp_path / "profile")
     try:
         page = browser.open(server.url)
         page.wait(READY, PATIENCE)
@@ -217,6 +216,6 @@ def test_the_page_stays_at_the_end_until_the_user_pans(program, tmp_path):
         program.end()
         page.wait("vestige.info.follows === false && document.getElementById('follow').hidden", PATIENCE)
         assert page.errors() == []
+        page.close()
     finally:
-        browser.close()
         server.stop()

@@ -88,9 +88,9 @@ def test_the_server_answers_with_sets_of_functions(place, trace):
 
 
 @pytest.fixture(params=WAYS)
-def page(place, tmp_path_factory, request):
+def page(place, browser, request):
     ready = "document.getElementById('loading').hidden && vestige.windows.settled && vestige.leftOut.held.size > 0"
-    with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+    with shown(request.param, place.path, browser, ready) as page:
         settle(page)
         yield page
 

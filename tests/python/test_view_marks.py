@@ -228,9 +228,9 @@ def test_bad_questions_get_a_line(place):
 
 
 @pytest.fixture(scope="module", params=WAYS)
-def page(place, tmp_path_factory, request):
+def page(place, browser, request):
     ready = "document.getElementById('loading').hidden && vestige.timeline.marks.size > 0"
-    with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+    with shown(request.param, place.path, browser, ready) as page:
         settle_marks(page)
         yield page
 

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from browser import BROWSER, Browser
+from browser import BROWSER
 from conftest import Workplace
 from view_page import (
     GUTTER,
@@ -48,13 +48,6 @@ def place(tmp_path_factory):
     hold = ["-c", "kept = [bytearray(10_000_000) for _ in range(3)]"]
     assert workplace.vestige("memory", "-q", "-o", "memory.vst", *hold).returncode == 0
     return workplace
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 @pytest.fixture(scope="module")

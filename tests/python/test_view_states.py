@@ -114,10 +114,10 @@ def test_the_server_tells_of_spans_and_draws(place, trace):
 
 
 @pytest.fixture(scope="module", params=WAYS)
-def page(place, tmp_path_factory, request):
+def page(place, browser, request):
     ready = READY.replace(" && vestige.lanes.lists.has('counters0')", "")
     ready += " && vestige.lanes.list('states', 0).length > 0"
-    with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+    with shown(request.param, place.path, browser, ready) as page:
         page.wait("vestige.lanes.settled && vestige.stage.pending === null")
         settle(page)
         yield page

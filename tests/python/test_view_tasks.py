@@ -320,9 +320,9 @@ def test_the_index_knows_whether_there_are_tasks(place, many_tasks):
 
 
 @pytest.fixture(scope="module", params=WAYS)
-def page(place, tmp_path_factory, request):
+def page(place, browser, request):
     ready = "document.getElementById('loading').hidden && vestige.tasks.groups.size > 0"
-    with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+    with shown(request.param, place.path, browser, ready) as page:
         settle_lanes(page)
         yield page
 

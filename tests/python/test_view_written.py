@@ -7,7 +7,6 @@ import json
 import pytest
 
 import vestige
-from browser import BROWSER, Browser
 from conftest import Workplace
 from vestige.cli import view
 from vestige.viewer import embed_lanes
@@ -63,15 +62,6 @@ def place(tmp_path_factory):
     workplace.write("app.py", PROGRAM)
     assert workplace.trace("--exceptions", *SCHED, "app.py").returncode == 0
     return workplace
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if not BROWSER:
-        pytest.skip("no Chromium is installed (Debian's package chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 def written(browser, place, name="page.html"):

@@ -6,9 +6,6 @@ import signal
 import subprocess
 from contextlib import contextmanager
 
-import pytest
-
-from browser import BROWSER, Browser
 from conftest import COMMAND
 
 PROGRAM = """\
@@ -174,13 +171,10 @@ def select(page, place, name):
 
 
 @contextmanager
-def shown(way, folder, profile, ready):
+def shown(way, folder, browser, ready):
     """Opens the page of t.vst in a folder, and waits until an expression of the page is true. The page must have no
     errors.
     """
-    if not BROWSER:
-        pytest.skip("no Chromium is installed (Debian's package chromium)")
-    browser = Browser(profile)
     server = WAYS[way](folder, "t.vst")
     page = browser.open(server.url)
     page.set_size(1366, 768)
@@ -189,4 +183,3 @@ def shown(way, folder, profile, ready):
     assert page.errors() == []
     page.close()
     server.stop()
-    browser.close()
