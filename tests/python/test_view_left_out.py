@@ -65,9 +65,10 @@ def test_the_trace_tells_when_functions_were_left_out(trace):
         assert info["start_ns"] <= start <= end <= info["end_ns"]
         assert everything or "leaf" in {names[number][1] for number in ids}
     calls = [start for start, _ in trace.spans("leaf")]
-    for start, end, *_ in found:
-        # calls near the beginning of a window may be recorded
-        assert not [call for call in calls if start < call < end - 1_000_000]
+    for start, end, everything, ids in found:
+        # Calls near the beginning of a window may be recorded. The first stretch may be without an import alone.
+        if everything or "leaf" in {names[number][1] for number in ids}:
+            assert not [call for call in calls if start < call < end - 1_000_000]
 
 
 def test_the_server_answers_with_sets_of_functions(place, trace):
