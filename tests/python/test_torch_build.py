@@ -71,9 +71,70 @@ def new_place(place):
     return place
 
 
-def start(place, text, **environment):
-    out = place / f"t{len(list(place.glob('t*.json')))}-{id(environment)}.json"
-    return launch(place, "-c", text, str(out), **environment)
+# Imports torch, which takes longer than all the rest, and forks for each program. Knows nothing of vestige.
+FORKS = """
+import json, os, sys, time
+import torch
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "wait" in asked:
+        end = time.monotonic() + 120
+        while (done := os.waitpid(asked["wait"], os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+            time.sleep(0.01)
+        print(os.waitstatus_to_exitcode(done[1]) if done[0] else "it hangs", flush=True)
+    elif child := os.fork():
+        print(child, flush=True)
+    else:
+        for number, name in enumerate(asked["streams"]):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), number)
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        os.chdir(asked["folder"])
+        sys.path.insert(1, os.environ["PYTHONPATH"])
+        sys.argv[1:] = asked["words"]
+        exec(asked["text"])
+        break
+"""
+
+
+class Forked:
+    """A program in a process that had torch before it began, with what finish() needs of a Popen."""
+
+    def __init__(self, server, streams, **asked):
+        self._server, self._streams = server, streams
+        self._pid = self._ask(streams=["/dev/null", *map(str, streams)], **asked)
+
+    def _ask(self, **asked):
+        print(json.dumps(asked), file=self._server.stdin, flush=True)
+        return json.loads(self._server.stdout.readline())
+
+    def communicate(self, timeout):
+        self.returncode = self._ask(wait=self._pid)
+        return [path.read_text() for path in self._streams]
+
+
+@pytest.fixture(scope="module")
+def server():
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", FORKS], **pipes) as process:
+        yield process
+
+
+@pytest.fixture
+def start(server, tmp_path):
+    """Starts a program that imports torch."""
+
+    def started(place, text, **environment):
+        out = tmp_path / f"t{len(list(place.glob('t*.json')))}-{id(environment)}.json"
+        streams = [out.with_suffix(".out"), out.with_suffix(".err")]
+        given = environment_of(place, **environment)
+        return Forked(server, streams, text=text, words=[str(out)], environment=given, folder=str(place))
+
+    return started
+
+
+def start_without_torch(place, text, **environment):
+    return launch(place, "-c", text, str(place / "t.json"), **environment)
 
 
 def run(place, text, **environment):
@@ -84,8 +145,8 @@ def run(place, text, **environment):
     return launch(place, *command, **environment)
 
 
-def launch(place, *words, **environment):
-    env = {
+def environment_of(place, **environment):
+    return {
         **os.environ,
         "PYTHONPATH": str(place / "site"),
         "XDG_CACHE_HOME": str(place / "cache"),
@@ -93,6 +154,10 @@ def launch(place, *words, **environment):
         "CXX": str(place / "bin" / "copying"),
         **environment,
     }
+
+
+def launch(place, *words, **environment):
+    env = environment_of(place, **environment)
     command = [sys.executable, "-W", "ignore", *words]
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place)
 
@@ -108,7 +173,7 @@ def libraries(place):
     return sorted((place / "cache" / "vestige" / "torch").glob("*.so"))
 
 
-def test_two_processes_at_once_build_it_once(place):
+def test_two_processes_at_once_build_it_once(start, place):
     results = [finish(p) for p in [start(place, program()) for _ in range(2)]]
     assert [sorted(names) for names, _ in results] == [["aten::empty", "aten::fill_", "aten::ones", "aten::sin"]] * 2
     told = [line for _, lines in results for line in lines]
@@ -120,7 +185,7 @@ def test_two_processes_at_once_build_it_once(place):
     assert not list(library.parent.glob(".operators-*"))
 
 
-def test_a_broken_file_in_the_cache_is_built_again_and_a_good_one_used(place, built):
+def test_a_broken_file_in_the_cache_is_built_again_and_a_good_one_used(start, place, built):
     folder = place / "cache" / "vestige" / "torch"
     folder.mkdir(parents=True)
     library = folder / os.path.basename(built)
@@ -141,7 +206,7 @@ def bring_along(place, built, name):
     return Path(shutil.copy(built, folder / name))
 
 
-def test_what_the_wheel_brings_for_this_torch_needs_no_compiler(place, built):
+def test_what_the_wheel_brings_for_this_torch_needs_no_compiler(start, place, built):
     import torch
 
     bring_along(place, built, torch_build.prebuilt_name(torch))
@@ -151,7 +216,7 @@ def test_what_the_wheel_brings_for_this_torch_needs_no_compiler(place, built):
     assert libraries(place) == []
 
 
-def test_what_the_wheel_brings_for_another_commit_of_torch_is_not_used(place, built):
+def test_what_the_wheel_brings_for_another_commit_of_torch_is_not_used(start, place, built):
     import torch
 
     commit = torch.version.git_version[:12]
@@ -162,7 +227,7 @@ def test_what_the_wheel_brings_for_another_commit_of_torch_is_not_used(place, bu
     assert "building the recorder of operators" in lines[0]
 
 
-def test_a_broken_file_of_the_wheel_is_left_and_another_one_built(place, built):
+def test_a_broken_file_of_the_wheel_is_left_and_another_one_built(start, place, built):
     import torch
 
     path = bring_along(place, built, torch_build.prebuilt_name(torch))
@@ -174,7 +239,7 @@ def test_a_broken_file_of_the_wheel_is_left_and_another_one_built(place, built):
     assert len(libraries(place)) == 1
 
 
-def test_without_a_compiler_one_line_says_what_is_missing_and_the_rest_is_recorded(place):
+def test_without_a_compiler_one_line_says_what_is_missing_and_the_rest_is_recorded(start, place):
     stub = program().replace("with_stack=False", "with_stack=True")
     names, lines = finish(start(place, stub, PATH="", CXX=""))
     assert names == []
@@ -197,14 +262,14 @@ NONE_YET = (
 )
 
 
-def test_torch_that_is_loaded_while_recording_is_recorded_and_nothing_is_built_meanwhile(new_place):
+def test_torch_that_is_loaded_while_recording_is_recorded_and_nothing_is_built_meanwhile(start, new_place):
     import torch
 
-    names, lines = finish(start(new_place, LATE))
+    names, lines = finish(start_without_torch(new_place, LATE))
     assert (names, lines) == ([], [NONE_YET.format(torch.__version__)])
     assert not (new_place / "runs").exists()
     finish(start(new_place, program()))
-    names, lines = finish(start(new_place, LATE))
+    names, lines = finish(start_without_torch(new_place, LATE))
     assert (names[-1], lines) == ("aten::sin", [])
     names, lines = finish(start(new_place, program(), VESTIGE_TORCH="0"))
     assert (names, lines) == ([], [])
@@ -255,7 +320,7 @@ def test_vestige_run_without_a_compiler_says_so_only_where_the_program_loads_tor
     assert libraries(new_place) == []
 
 
-def test_who_attaches_is_told_what_is_missing_and_nothing_is_built_in_the_process(new_place):
+def test_who_attaches_is_told_what_is_missing_and_nothing_is_built_in_the_process(start, new_place):
     import torch
 
     text = program(before="import torch\nfrom vestige.recording import options\noptions.notes = []")
@@ -269,7 +334,7 @@ NOBODY = 65534
 
 
 @needs_root
-def test_a_library_in_another_users_cache_is_not_loaded(place, built):
+def test_a_library_in_another_users_cache_is_not_loaded(start, place, built):
     folder = place / "cache" / "vestige" / "torch"
     folder.mkdir(parents=True)
     shutil.copy(built, folder / os.path.basename(built))
@@ -287,7 +352,7 @@ def test_a_library_in_another_users_cache_is_not_loaded(place, built):
 
 
 @needs_root
-def test_without_any_safe_cache_it_is_built_for_the_process_alone(place, built):
+def test_without_any_safe_cache_it_is_built_for_the_process_alone(start, place, built):
     for name in ("cache", "home"):
         (place / name).mkdir()
         os.chmod(place / name, 0o777)
@@ -302,7 +367,7 @@ def test_without_any_safe_cache_it_is_built_for_the_process_alone(place, built):
     assert os.listdir(place / "bin") == ["copying"]
 
 
-def test_the_cache_is_private_under_any_umask_and_never_relative(place, built):
+def test_the_cache_is_private_under_any_umask_and_never_relative(start, place, built):
     text = program(before="import os\nos.umask(0)\nimport torch")
     names, lines = finish(start(place, text, XDG_CACHE_HOME="relative", HOME=str(place / "home")))
     assert "aten::sin" in names and len(lines) == 1

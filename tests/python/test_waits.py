@@ -151,6 +151,7 @@ def test_a_report_says_how_much_was_waiting(trace):
     assert re.fullmatch(r"waiting is left out: (sleep|locks) .*", lines[2])
 
 
+@pytest.mark.any_python
 def test_the_end_of_a_run_shows_waits_where_they_happen(workplace):
     workplace.write(
         "idle.py",
