@@ -205,7 +205,7 @@ def count_reading(marks, folder):
     trace = _core.Trace(path)
     for suffix in ("json", "json.gz", "pftrace", "folded", "pb.gz", "pstats"):
         marks.count(f"export .{suffix}", lambda suffix=suffix: trace.export(f"{out}.{suffix}"))
-    marks.count("totals()", trace.totals)
+    marks.count("functions()", lambda: trace.tables(["functions"], all_windows=False))
     for name in ("events", "averages"):
         marks.count(f"{name}()", lambda name=name: trace.tables([name], all_windows=False))
     marks.count("report()", lambda: [*map(list, trace.tables(["functions", "calls", "threads", "waits"]).values())])

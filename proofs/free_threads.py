@@ -27,6 +27,7 @@ from typing import Any
 
 from vestige import profile, record_function
 from vestige._core import Trace, gather_traceback
+from vestige.reading.sums import called_functions
 
 THREADS = 8
 ROUNDS = 40  # calls of each thread in a counted window
@@ -177,8 +178,8 @@ def options(number: int) -> dict[str, Any]:
 def count_calls(path: Path) -> Counter[str]:
     """Returns how often each function was called, by its own name."""
     found: Counter[str] = Counter()
-    for row in Trace(str(path)).totals():
-        found[row[0].rpartition(": ")[2]] += row[1]
+    for known, row in called_functions(Trace(str(path))):
+        found[known.name.rpartition(": ")[2]] += row.calls
     return found
 
 

@@ -158,36 +158,6 @@ class Definition(structseq[Any], tuple[int, str]):
     def name(self) -> str: ...
 
 @final
-class Total(structseq[Any], tuple[str, int, int, int]):
-    """The sums of a function; times in ns."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def self_ns(self) -> int: ...
-    @property
-    def total_ns(self) -> int: ...
-
-@final
-class MemoryTotal(structseq[Any], tuple[str, int, int, int, int, int, int]):
-    @property
-    def name(self) -> str: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def self_ns(self) -> int: ...
-    @property
-    def total_ns(self) -> int: ...
-    @property
-    def self_bytes(self) -> int: ...
-    @property
-    def total_bytes(self) -> int: ...
-    @property
-    def allocations(self) -> int: ...
-
-@final
 class Moment(structseq[Any], tuple[int, int]):
     """The start and the end of a span."""
 
@@ -293,8 +263,6 @@ class Trace:
         """Like export_traces(), for this trace."""
     def count_nodes(self, *, all_windows: bool = True) -> int:
         """Returns the number of nodes of execution traces."""
-    def totals(self, *, all_windows: bool = False, progress: Progress | None = None, memory: bool = False) -> list[Any]:
-        """A Total of each function; with `memory` a MemoryTotal."""
     def set_offset(self, ns: int) -> None:
         """Adds ns to all times of the trace, which are times of its own clock."""
     def set_range(self, from_ns: int | None = None, to_ns: int | None = None) -> None:

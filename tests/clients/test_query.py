@@ -27,7 +27,7 @@ from . import sql_tables
 from .sql_tables import MS, START
 
 sys.path.append(str(Path(__file__).parents[1] / "python"))
-from traces import family, patch, record
+from traces import family, patch, record, totals
 
 SLEEP, TRAIN, LOAD = "<built-in function sleep>", "train.py(10): train", "train.py(20): load"
 
@@ -329,7 +329,7 @@ def steps_of(path):
 def test_sums_over_all_ranks_are_those_of_the_reports(ranks):
     expected = {}
     for path in ranks.glob("*.vst"):
-        for name, calls, own, total in Trace(str(path)).totals(all_windows=True):
+        for name, calls, own, total in totals(Trace(str(path)), all_windows=True):
             row = expected.setdefault(name, [0, 0, 0])
             for at, value in enumerate((calls, own, total)):
                 row[at] += value

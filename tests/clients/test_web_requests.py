@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 
+from traces import totals
 from vestige import Trace, profile
 from vestige.middleware import ASGIMiddleware, WSGIMiddleware, aiohttp_middleware
 from web_clients import SECRET, asgi, requests, spans, wsgi
@@ -247,7 +248,7 @@ def test_fastapi(tmp_path):
     assert (b"x-vestige-trace", path.name.encode()) in start["headers"]
     assert requests(path, tmp_path) == [("GET /orders/{id}", 200)]
     # The pool's thread is part of the request, too.
-    assert any(name.endswith("order") for name, *_ in Trace(str(path)).totals())
+    assert any(name.endswith("order") for name, *_ in totals(Trace(str(path))))
 
 
 # ---- aiohttp ----------------------------------------------------------------

@@ -7,6 +7,7 @@ process can end.
 import json
 from pathlib import Path
 
+from traces import totals
 from vestige import Trace
 
 COUNTED = """
@@ -41,7 +42,7 @@ class File:
         self.id = self.info["trace_id"]
         self.metadata = {key: json.loads(text) for key, text in trace.metadata().items()}
         self.calls = {}
-        for name, calls, *_ in trace.totals(all_windows=True):
+        for name, calls, *_ in totals(trace, all_windows=True):
             self.calls[name] = self.calls.get(name, 0) + calls
         self.threads = trace.threads()
 

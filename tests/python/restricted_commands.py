@@ -39,7 +39,7 @@ def run(words, prefix):
 
 def has_calls(python, trace):
     """Whether the trace can be read, here, and has the program's calls."""
-    code = "import sys, vestige; print(any('leaf' in row[0] for row in vestige.Trace(sys.argv[1]).totals(all_windows=True)))"
+    code = "import sys, vestige; print(any('leaf' in known.name for known in vestige.Trace(sys.argv[1]).definitions() if known))"
     return subprocess.run([python, "-c", code, trace], capture_output=True, text=True).stdout == "True\n"
 
 

@@ -23,6 +23,7 @@ from bounded import (
     run_in_turn,
 )
 from conftest import PYTHON
+from traces import totals
 from tree import calls, load, read, short
 from vestige import Trace, profile, record_function
 
@@ -295,11 +296,11 @@ def test_a_report_of_the_end_alone(tmp_path):
         outer()
     trace = Trace(str(path))
     facts = trace.info()
-    whole = {name.rpartition(": ")[2]: calls for name, calls, *_ in trace.totals(all_windows=True)}
+    whole = {name.rpartition(": ")[2]: calls for name, calls, *_ in totals(trace, all_windows=True)}
     trace.set_range(half)
-    totals = trace.totals(all_windows=True)
-    part = {name.rpartition(": ")[2]: calls for name, calls, *_ in totals}
-    assert all(self_ns >= 0 and total_ns >= 0 for _, _, self_ns, total_ns in totals)
+    found = totals(trace, all_windows=True)
+    part = {each.name.rpartition(": ")[2]: each.calls for each in found}
+    assert all(each.self_ns >= 0 and each.total_ns >= 0 for each in found)
     assert whole["f7"] == 300 and 0 < part["f7"] < 300
     assert any(name.endswith("outer") for name in part)
     out = tmp_path / "end.json"

@@ -147,8 +147,9 @@ with profile() as prof:
     before = memory()
     go(1_000_000)
     grown = memory() - before
-totals = {name.rpartition(": ")[2]: calls for name, calls, *_ in prof._session.trace().totals()}
-print(grown, totals["leaf"])
+from vestige.reading.sums import called_functions
+rows = called_functions(prof._session.trace())
+print(grown, *[row.calls for known, row in rows if known.name.endswith(": leaf")])
 """
     )
     assert found == 1_001_000

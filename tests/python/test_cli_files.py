@@ -11,6 +11,7 @@ import pytest
 
 import vestige
 from conftest import COMMAND
+from traces import totals
 from vestige import cli
 
 pytestmark = pytest.mark.any_python
@@ -101,9 +102,9 @@ def test_recover_writes_a_finished_copy_and_says_nothing(torn):
     assert (result.stdout, result.stderr, result.returncode) == ("", "", 0)
     assert (torn.path / "t.vst").read_bytes() == before
     assert is_clean(torn.path / "whole.vst")
-    totals = [vestige.Trace(str(torn.path / name)).totals() for name in ("t.vst", "whole.vst")]
-    assert totals[0] == totals[1]
-    assert any(name == "die.py(2): work" for name, *_ in totals[0])
+    first, copied = (totals(vestige.Trace(str(torn.path / name))) for name in ("t.vst", "whole.vst"))
+    assert first == copied
+    assert any(each.name == "die.py(2): work" for each in first)
 
 
 def test_recover_leaves_a_clean_trace_as_it_is(traced):

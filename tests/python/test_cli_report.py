@@ -14,6 +14,7 @@ import pytest
 import vestige
 from conftest import COMMAND
 from on_terminal import on_terminal
+from traces import totals
 from vestige import cli
 from vestige.cli.report.data import Data, Named, Node
 from vestige.cli.report.sections import Sections
@@ -253,8 +254,8 @@ def test_the_tree_for_programs_adds_up(report):
         own[row["function"]] -= row["self_ns"]
         calls[row["function"]] -= row["calls"]
     assert not any(own.values()) and not any(calls.values())
-    totals = sorted(vestige.Trace("t.vst").totals(all_windows=True))
-    shown = [(re.sub(r"\((\d+)\): ", r":\1: ", name), *times) for name, *times in totals]
+    found = totals(vestige.Trace("t.vst"), all_windows=True)
+    shown = [(re.sub(r"\((\d+)\): ", r":\1: ", name), *times) for name, *times in found]
     assert sorted(shown) == sorted((row["function"], row["calls"], row["self_ns"], row["total_ns"]) for row in flat)
 
 

@@ -12,6 +12,7 @@ import zipfile
 import pytest
 
 from conftest import COMMAND
+from traces import totals
 from vestige import Trace
 
 SHOW = """\
@@ -27,7 +28,7 @@ SHOW = """\
 
 
 def names(workplace, file="t.vst"):
-    return {name for name, *_ in Trace(str(workplace.path / file)).totals(all_windows=True)}
+    return {name for name, *_ in totals(Trace(str(workplace.path / file)), all_windows=True)}
 
 
 # ---- the program's surroundings ----------------------------------------

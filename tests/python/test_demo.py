@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from traces import totals
 from vestige import Trace
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
@@ -16,7 +17,7 @@ def test_the_demo_is_recorded_call_by_call(workplace):
 
     trace = Trace(str(workplace.path / "t.vst"))
     found = {}
-    for name, calls, self_ns, total_ns in trace.totals():
+    for name, calls, self_ns, total_ns in totals(trace):
         assert 0 <= self_ns <= total_ns
         if match := re.fullmatch(r"demo\.py\(\d+\): (\S+)", name):
             found[match[1]] = calls

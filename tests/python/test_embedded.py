@@ -40,6 +40,7 @@ int main(int count, char **words)
 PROGRAM = """
 import json, sys
 import vestige
+from vestige.reading.sums import called_functions
 from vestige.traceback import CapturedTraceback
 
 def leaf():
@@ -53,7 +54,7 @@ for engine in vestige._core.engines:
         kept = bytearray(54321)
         stack = CapturedTraceback.extract(cpp=True)
     trace = prof._session.trace()
-    calls = {name.split(": ")[-1]: count for name, count, *_ in trace.totals(all_windows=True)}
+    calls = {known.name.split(": ")[-1]: row.calls for known, row in called_functions(trace)}
     found[engine] = {
         "engine": json.loads(trace.metadata()["vestige.engine"]),
         "leaf": calls["leaf"],

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from conftest import COMMAND
+from traces import totals
 from vestige import Trace
 
 HINT = "vestige export t.vst -o t.json.gz"
@@ -230,7 +231,7 @@ def test_children_of_multiprocessing_are_whole_and_have_their_names(run, workpla
     found = {}
     for path in workplace.path.glob("t.*.vst"):
         trace = Trace(str(path))
-        if any(name.endswith(": work") for name, *_ in trace.totals(all_windows=True)):
+        if any(name.endswith(": work") for name, *_ in totals(trace, all_windows=True)):
             found[json.loads(trace.metadata()["vestige.process_name"])] = trace.info()["clean"]
     assert found == {"by fork": True, "by spawn": True, "by forkserver": True}
 

@@ -217,10 +217,6 @@ def functions_in_csv(place):
     return added((row["function"], int(row["calls"]), int(row["self_ns"]), int(row["total_ns"])) for row in rows)
 
 
-def functions_in_totals(place):
-    return added(row[:4] for row in place.trace.totals(all_windows=True))
-
-
 def functions_in_overview(shown):
     return added((row.shown, row.calls, row.self_ns, row.total_ns) for row in shown.rows)
 
@@ -368,7 +364,6 @@ FUNCTIONS = {
     "the table `functions`": functions_in_rows,
     "report as JSON": functions_in_json,
     "report as CSV": functions_in_csv,
-    "totals()": functions_in_totals,
     "notebook": functions_in_notebook,
     "sums that grow": functions_in_growing,
     "Arrow": functions_in_arrow,

@@ -13,6 +13,7 @@ import pytest
 
 import vestige
 from conftest import COMMAND
+from traces import totals
 from vestige import Trace, profile
 from vestige.recording.flight import parse_signal, parse_trigger
 
@@ -23,7 +24,7 @@ def calls(path, name):
     """Returns the number of calls of a function in a trace, which must be clean."""
     trace = Trace(str(path))
     assert trace.info()["clean"]
-    return sum(count for shown, count, _, _ in trace.totals(all_windows=True) if name in shown)
+    return sum(count for shown, count, _, _ in totals(trace, all_windows=True) if name in shown)
 
 
 def reason(path):
@@ -114,6 +115,7 @@ def test_threads_run_on_while_a_snapshot_is_taken(run):
         import sys, threading
         import vestige
         from vestige import Trace, profile
+        from vestige.reading.sums import called_functions
 
         def work():
             pass
@@ -139,12 +141,12 @@ def test_threads_run_on_while_a_snapshot_is_taken(run):
                 before = sum(counts)
                 vestige.snapshot("s.vst", overwrite=n > 0)
                 trace = Trace("s.vst")
-                seen = sum(c for name, c, _, _ in trace.totals() if name.endswith(": work"))
+                seen = sum(row.calls for known, row in called_functions(trace) if known.name.endswith(": work"))
                 print((before, seen, trace.info()["clean"]))
             stopping = True
             for thread in threads:
                 thread.join()
-        whole = sum(c for name, c, _, _ in Trace("t.vst").totals() if name.endswith(": work"))
+        whole = sum(row.calls for known, row in called_functions(Trace("t.vst")) if known.name.endswith(": work"))
         print((sum(counts), whole, True))
         """
     )
@@ -198,7 +200,7 @@ def test_a_signal_takes_a_snapshot_whatever_the_main_thread_does(workplace, what
     with subprocess.Popen(command, cwd=workplace.path, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"
-            wait_until(lambda: any(inside in name for name, *_ in Trace(str(workplace.path / "t.vst")).totals()))
+            wait_until(lambda: any(inside in name for name, *_ in totals(Trace(str(workplace.path / "t.vst")))))
             for number in (1, 2):
                 time.sleep(0.05)
                 process.send_signal(signal.SIGUSR2)
@@ -211,7 +213,7 @@ def test_a_signal_takes_a_snapshot_whatever_the_main_thread_does(workplace, what
         assert reason(path) == {"reason": "signal USR2", "number": number}
         assert calls(path, inside) == 1
         # The hanging call lasts until the snapshot.
-        total = max(total for name, _, _, total in Trace(str(path)).totals() if inside in name)
+        total = max(total for name, _, _, total in totals(Trace(str(path))) if inside in name)
         assert total > 0.04e9
 
 

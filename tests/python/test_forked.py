@@ -183,11 +183,12 @@ print(*sorted(name.replace(str(os.getpid()), "parent") for name in os.listdir() 
 
 @pytest.mark.parametrize("how", ["os", "C"])
 def test_a_child_leaves_its_parents_file_alone_and_has_one_of_its_own(run, workplace, how):
+    from traces import totals
     from vestige._core import Trace
 
     own, whole = run(FILES, how, "auto").split()
     assert whole == "t.vst" and own.split(".")[1].isdigit()
-    shown = {name: " ".join(row[0] for row in Trace(str(workplace.path / name)).totals()) for name in (own, whole)}
+    shown = {name: " ".join(row[0] for row in totals(Trace(str(workplace.path / name)))) for name in (own, whole)}
     assert "after_in_parent" in shown[whole] and "in_child" not in shown[whole]
     assert "in_child" in shown[own] and "before" not in shown[own]
     assert Trace(str(workplace.path / whole)).info()["clean"]

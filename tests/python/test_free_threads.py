@@ -11,6 +11,7 @@ import pytest
 import vestige
 from arrow_reader import rows_of
 from other_builds import HERE
+from traces import totals
 from tree import assert_nests, load, read, short
 from vestige import _core, profile, record_function
 from vestige._core import gather_traceback
@@ -82,7 +83,7 @@ def together(*functions, times=TIMES):
 
 def counts(prof):
     found = {}
-    for name, calls, *_ in prof._read().trace.totals():
+    for name, calls, *_ in totals(prof._read().trace):
         found[short(name)] = found.get(short(name), 0) + calls
     return found
 
@@ -144,7 +145,7 @@ def test_functions_that_all_threads_define_at_once_have_one_id_each():
     exec(source + "\ndef all_of_them():\n" + "\n".join(f"    f{number}()" for number in range(100)), space)
     with profile() as prof:
         together(space["all_of_them"], times=1)
-    rows = [row for row in prof._read().trace.totals() if short(row[0])[1:].isdigit()]
+    rows = [row for row in totals(prof._read().trace) if short(row[0])[1:].isdigit()]
     assert len(rows) == 100
     assert {row[1] for row in rows} == {THREADS}
 
@@ -195,7 +196,7 @@ def test_threads_that_start_and_stop_it_get_a_recording_or_an_error():
     assert got
     assert len(got) + len(refusals) == THREADS * 3
     assert all("already running" in refusal for refusal in refusals)
-    assert all(prof._read().trace.totals() for prof in got)
+    assert all(totals(prof._read().trace) for prof in got)
     assert _core.hooks_in_place() == 0
 
 
@@ -355,7 +356,7 @@ def test_threads_that_share_what_reads_get_an_answer_or_an_error(tmp_path):
         lambda: ask(lambda: shared["growing"].read(False)),
         lambda: ask(lambda: shared["growing"].function(1)),
         lambda: ask(lambda: _core.Lanes(shared["trace"], "marks").lanes()),
-        lambda: ask(shared["trace"].totals),
+        lambda: ask(lambda: shared["trace"].tables(["functions"])),
         times=10,
     )
     assert set(refusals) <= {"another thread is reading this trace", "another thread uses this view"}

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from traces import record, steps
+from traces import record, steps, totals
 from vestige import Trace
 from vestige._core import View
 
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_grow_ends_the_recording_not_the_program(workplace, r
     assert bool(report) is (mode == "run")
 
     # Earlier records are in the file, and so is everything that could still be written.
-    calls = {name.rpartition(": ")[2]: count for name, count, *_ in Trace(str(trace)).totals(all_windows=True)}
+    calls = {name.rpartition(": ")[2]: count for name, count, *_ in totals(Trace(str(trace)), all_windows=True)}
     assert 10_000 < calls["leaf"] < CALLS
     assert facts["records"] >= 2 * calls["leaf"]
     info = workplace.vestige("info", "--json", trace)

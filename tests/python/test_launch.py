@@ -8,6 +8,7 @@ import re
 import pytest
 
 from conftest import COMMAND, PYTHON
+from traces import totals
 from vestige import Trace
 
 ENGINES = ["safe", "turbo", "memory"]
@@ -100,7 +101,7 @@ def test_what_runs_a_module_is_on_its_stack_but_not_in_the_trace(workplace):
     workplace.write("work.py", "import runpy\ndef work(): pass\nwork()\nrunpy.run_path('inner.py')")
     workplace.write("inner.py", "def inner(): pass\ninner()")
     workplace.trace("-m", "work")
-    calls = {name: count for name, count, *_ in Trace(str(workplace.path / "t.vst")).totals(all_windows=True)}
+    calls = {name: count for name, count, *_ in totals(Trace(str(workplace.path / "t.vst")), all_windows=True)}
     assert not [name for name in calls if name.endswith(": _run_module_as_main")]
     # The program's own call of runpy counts, ours does not.
     assert [count for name, count in calls.items() if name.endswith(": _run_code")] == [1]
@@ -180,8 +181,8 @@ OUTPUT = "generation 0\ngeneration 1\ngeneration 2\n"
 def calls_by_file(folder):
     found = {}
     for path in sorted(folder.glob("*.vst")):
-        totals = Trace(str(path)).totals(all_windows=True)
-        found[path.name] = sum(count for name, count, *_ in totals if name.endswith(": work"))
+        rows = totals(Trace(str(path)), all_windows=True)
+        found[path.name] = sum(row.calls for row in rows if row.name.endswith(": work"))
     return found
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import vestige
 from histories import History, history_of, is_ours
+from traces import totals
 from vestige import Trace, memory, profile
 
 SIZE = 4321
@@ -44,7 +45,7 @@ def test_no_call_is_recorded(tmp_path):
         json.dumps({"a": [1, 2]})
         assert sys.getprofile() is None
     trace = Trace(str(tmp_path / "o.vst"))
-    assert trace.totals(all_windows=True) == []
+    assert totals(trace, all_windows=True) == []
     assert trace.metadata()["profile_memory"] == "1"
     assert "with_stack" not in trace.metadata()
 
@@ -188,7 +189,7 @@ def test_a_profile_records_calls_and_memory_together(tmp_path):
     trace = Trace(str(tmp_path / "o.vst"))
     history = History(trace)
     assert trace.metadata()["profile_memory"] == "1"
-    assert any(name.endswith(": allocate") for name, *_ in trace.totals())
+    assert any(name.endswith(": allocate") for name, *_ in totals(trace))
     [event] = history.bytearrays(SIZE)
     assert history.names(event)[0] == "allocate"
     del kept
@@ -219,7 +220,7 @@ def test_functions_have_the_same_ids_in_calls_and_stacks(tmp_path):
     with profile(profile_memory=True, c_functions=False) as prof:
         allocate()
     trace = prof._session.trace()
-    names = [name for name, *_ in trace.totals() if name.endswith(": allocate")]
+    names = [name for name, *_ in totals(trace) if name.endswith(": allocate")]
     assert len(names) == 1
 
 

@@ -13,6 +13,7 @@ import vestige
 from histories import events_of
 from vestige import Trace, memory, profile
 from vestige._core import pack, recover, unpack
+from vestige.reading.sums import called_functions
 
 MIB = 1 << 20
 FREES = 4  # VST_MEMORY_FREES
@@ -272,14 +273,13 @@ def test_a_report_without_memory_is_as_before_and_cannot_be_sorted_by_it(workpla
 
 
 def test_the_bytes_of_a_function_are_those_of_its_allocations(path):
-    totals = Trace(str(path)).totals(all_windows=True, memory=True)
-    named = {name.rpartition(": ")[2]: numbers for name, *numbers in totals}
-    calls, _, _, _, total, _ = named["allocate"]
-    assert calls == 1
-    assert 2000 * (600 + EMPTY) <= total < 2000 * (600 + EMPTY) + 1000
+    named = {known.name.rpartition(": ")[2]: row for known, row in called_functions(Trace(str(path)))}
+    outer = named["allocate"]
+    assert outer.calls == 1
+    assert 2000 * (600 + EMPTY) <= outer.total_bytes < 2000 * (600 + EMPTY) + 1000
     # A call of a class has a span of its own, which allocates.
-    calls, _, _, own, _, count = named["<built-in type bytes>"]
-    assert (calls, own, count) == (2000, 2000 * (600 + EMPTY), 2000)
+    inner = named["<built-in type bytes>"]
+    assert (inner.calls, inner.self_bytes, inner.allocations) == (2000, 2000 * (600 + EMPTY), 2000)
 
 
 def test_events_of_memory_may_be_left_out_of_an_export(workplace, path):

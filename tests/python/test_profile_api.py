@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import vestige
+from traces import totals
 from tree import load, names
 from vestige import ProfilerActivity, Trace, profile
 
@@ -191,7 +192,7 @@ def test_an_output_file_is_complete_when_the_block_ends(tmp_path):
         work()
     trace = Trace(str(path))
     assert trace.info()["clean"]
-    assert "work" in " ".join(name for name, *_ in trace.totals())
+    assert "work" in " ".join(name for name, *_ in totals(trace))
     assert names(load(prof))["work"] == 1
 
 

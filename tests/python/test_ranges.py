@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces import patch, record
+from traces import patch, record, totals
 from vestige import Trace, record_function
 from vestige.cli import Failure, export, ranges
 
@@ -91,7 +91,7 @@ def step(path):
 
 
 def calls(trace):
-    return {name.rpartition(": ")[2]: count for name, count, *_ in trace.totals(all_windows=True)}
+    return {name.rpartition(": ")[2]: count for name, count, *_ in totals(trace, all_windows=True)}
 
 
 def steps_of(path):

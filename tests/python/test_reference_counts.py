@@ -263,10 +263,18 @@ def test_a_trace_that_is_read_keeps_nothing(trace):
         info = t.info()
         t.set_range(info["start_ns"], info["end_ns"])
         t.threads(), t.metadata(), t.definitions(), t.functions(), t.names(), t.has_memory()
-        t.totals(memory=True, progress=lambda _: None)
         t.spans("leaf")
         marks = bytes([4]) * len(t.definitions())
-        tables = t.tables(TABLES, spread=True, awaits=True, marks=marks, threads=[0, 1], shapes=True, timeout=100)
+        tables = t.tables(
+            TABLES,
+            progress=lambda _: None,
+            spread=True,
+            awaits=True,
+            marks=marks,
+            threads=[0, 1],
+            shapes=True,
+            timeout=100,
+        )
         for table in tables.values():
             list(table), [table[name] for name in table.columns]
         t.memory(rows=-1), t.tables(["memory_events", "recorded_stacks"])
@@ -285,7 +293,7 @@ def test_a_trace_that_cannot_be_read_keeps_nothing(trace, tmp_path):
             with pytest.raises((TraceError, OSError)):
                 _core.View(str(tmp_path / path))
         with pytest.raises(ZeroDivisionError):
-            Trace(trace).totals(progress=lambda _: 1 // 0)
+            Trace(trace).tables(["functions"], progress=lambda _: 1 // 0)
         with pytest.raises(TypeError):
             Trace(trace).tables(["calls"], threads=3)
         with pytest.raises(ValueError, match="there is no table nothing"):

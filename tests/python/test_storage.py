@@ -14,6 +14,7 @@ import pytest
 
 from conftest import COMMAND, PYTHON, TIMEOUT
 from disks import Disk, NoDisk
+from traces import totals
 from vestige import Trace, _core
 from vestige.base.copies import find_copies
 
@@ -73,7 +74,7 @@ def info(trace):
 
 
 def calls_of(path, name="leaf"):
-    rows = Trace(str(path)).totals(all_windows=True)
+    rows = totals(Trace(str(path)), all_windows=True)
     return sum(count for row, count, *_ in rows if row.rpartition(": ")[2] == name)
 
 

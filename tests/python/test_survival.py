@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from conftest import COMMAND, PYTHON
+from traces import totals
 from vestige import Trace
 from vestige._core import recover
 
@@ -202,7 +203,7 @@ def check_recovery(path):
     recover(str(path), str(whole), overwrite=True)
     torn, clean = Trace(str(path)), Trace(str(whole))
     assert clean.info()["clean"]
-    for ask in (Trace.threads, Trace.metadata, lambda trace: trace.totals(all_windows=True)):
+    for ask in (Trace.threads, Trace.metadata, lambda trace: totals(trace, all_windows=True)):
         assert ask(clean) == ask(torn)
     same = ("pid", "trace_id", "threads", "windows", "records", "lost", "start_ns", "end_ns")
     assert {name: clean.info()[name] for name in same} == {name: torn.info()[name] for name in same}

@@ -1,4 +1,4 @@
-"""vestige.open: the tables agree with Chrome's export and Trace.totals of the same traces. Here ctypes reads the
+"""vestige.open: the tables agree with Chrome's export and the table `functions` of the same traces. Here ctypes reads the
 streams; in tests/clients, data frames and databases read them.
 """
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import vestige
 from arrow_reader import StreamError, rows_of, schema_of, stream_of
-from traces import family, nothing, record, steps
+from traces import family, nothing, record, steps, totals
 from vestige import Trace, TraceError, _core, counter, instant, profile, record_function
 
 pytestmark = pytest.mark.any_python
@@ -90,7 +90,7 @@ def test_sums_are_those_of_the_report(path, tables):
         of[1] += row["self_ns"]
         of[2] += 0 if row["flags"] & RECURSIVE else row["duration_ns"]
     assert {name: tuple(of) for name, of in sums.items()} == {
-        name: (calls, self_ns, total_ns) for name, calls, self_ns, total_ns in Trace(path).totals(all_windows=True)
+        name: (calls, self_ns, total_ns) for name, calls, self_ns, total_ns in totals(Trace(path), all_windows=True)
     }
 
 

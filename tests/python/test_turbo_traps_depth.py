@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import vestige
+from traces import totals
 from tree import assert_nests, calls, load, names, read, record
 from vestige import Trace, profile
 
@@ -102,7 +103,7 @@ def test_a_hundred_thousand_frames_and_small_stacks_are_no_trouble(engine, tmp_p
 
 
 def counted(trace, name):
-    return sum(calls for label, calls, *_ in trace.totals() if label.endswith(f": {name}"))
+    return sum(calls for label, calls, *_ in totals(trace) if label.endswith(f": {name}"))
 
 
 def ways_down():
@@ -251,7 +252,7 @@ def test_a_self_test_that_fails_gives_way_to_the_safe_engine_and_says_so_once(wo
         trace = Trace(str(workplace.path / f"t{number}.vst"))
         assert json.loads(trace.metadata()["vestige.engine"]) == SAFE
         assert "vestige.turbo" not in trace.metadata()
-        assert [calls for name, calls, *_ in trace.totals() if name.endswith(": leaf")] == [1]
+        assert [calls for name, calls, *_ in totals(trace) if name.endswith(": leaf")] == [1]
 
 
 @needs_turbo

@@ -4,10 +4,29 @@ import json
 import os
 import struct
 import zlib
+from typing import NamedTuple
 
 from vestige import Trace, profile, record_function
+from vestige.reading.sums import called_functions
 
 REALTIME, TRACE_ID, PID, CHECKSUM = 48, 56, 72, 76  # offsets in the file header, see src/store/format.h
+
+
+class Total(NamedTuple):
+    """The sums of one function."""
+
+    name: str
+    calls: int
+    self_ns: int
+    total_ns: int
+
+
+def totals(trace, *, all_windows=False):
+    """Returns the sums of each function that was called."""
+    return [
+        Total(known.name, row.calls, row.self_ns, row.total_ns)
+        for known, row in called_functions(trace, all_windows=all_windows)
+    ]
 
 
 def record(path, work=None, **metadata):

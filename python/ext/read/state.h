@@ -42,7 +42,7 @@ struct vpy_trace_names_state {
 
 /* trace_replays.c. Written when the module is loaded. */
 struct vpy_trace_replays_state {
-    PyTypeObject *total, *memory_total, *moment;
+    PyTypeObject *moment;
 };
 
 /* view.c. Written when the module is loaded. */

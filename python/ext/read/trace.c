@@ -332,7 +332,6 @@ VPY_DEFINE_LOCKED(trace_set_compensated)
 VPY_DEFINE_LOCKED(vpy_trace_import_name)
 VPY_DEFINE_LOCKED_KEYWORDS(trace_set_range)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_export)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_totals)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_spans)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_memory)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tables)
@@ -346,8 +345,6 @@ static PyMethodDef trace_methods[] = {
     {"set_range", (PyCFunction)(void (*)(void))VPY_LOCKED(trace_set_range),
      METH_VARARGS | METH_KEYWORDS, set_range_doc},
     {"export", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_export),
-     METH_VARARGS | METH_KEYWORDS, NULL},
-    {"totals", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_totals),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"spans", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_spans),
      METH_VARARGS | METH_KEYWORDS, NULL},

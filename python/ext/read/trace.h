@@ -50,7 +50,6 @@ PyObject *vpy_trace_name(const vst_definition *d);
 
 /* trace_replays.c: methods. */
 int vpy_trace_replays_init(PyObject *module);
-PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_names(PyObject *object, PyObject *unused);
 

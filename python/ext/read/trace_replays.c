@@ -1,5 +1,5 @@
-/* Methods of vestige._core.Trace that replay it: totals, and the spans with one
- * name. Replays run without the GIL, and the trace is busy meanwhile. */
+/* Methods of vestige._core.Trace that replay it, and the spans with one name.
+ * Replays run without the GIL, and the trace is busy meanwhile. */
 #include "read/rows.h"
 #include "read/trace.h"
 
@@ -41,42 +41,6 @@ int vpy_trace_window(int all, int since)
     return all ? VST_WINDOW_ALL : VST_WINDOW_LAST;
 }
 
-/* ---- totals -------------------------------------------------------------- */
-
-typedef struct total {
-    uint64_t calls;
-    int64_t self_ns, total_ns;
-    uint64_t self_bytes, total_bytes, allocations;
-} total;
-
-typedef struct totals {
-    total *of; /* by definition id */
-    vst_id max;
-} totals;
-
-/* Adds a span to the totals. The total time of a recursive function counts its
- * outermost calls only. */
-static vst_status replay_add_span(void *ctx, const vst_span *span)
-{
-    totals *t = ctx;
-    total *sum;
-    int64_t duration;
-
-    if (span->id > t->max || span->flags & VST_SPAN_ASYNC)
-        return VST_OK;
-    sum = &t->of[span->id];
-    duration = span->end_ns - span->start_ns;
-    sum->calls += !(span->flags & VST_SPAN_RESUMED);
-    sum->self_ns += duration - span->children_ns;
-    sum->self_bytes += span->self_bytes;
-    sum->allocations += span->self_allocations;
-    if (!(span->flags & VST_SPAN_RECURSIVE)) {
-        sum->total_ns += duration;
-        sum->total_bytes += span->total_bytes;
-    }
-    return VST_OK;
-}
-
 PyObject *vpy_trace_name(const vst_definition *d)
 {
     PyObject *name = vpy_trace_text(d->name, d->name_len);
@@ -93,93 +57,13 @@ PyObject *vpy_trace_name(const vst_definition *d)
     return full;
 }
 
-static const char *const total_fields[] = {"name", "calls", "self_ns",
-                                           "total_ns", NULL};
-static const char *const memory_total_fields[] = {
-    "name",       "calls",       "self_ns",     "total_ns",
-    "self_bytes", "total_bytes", "allocations", NULL};
 static const char *const moment_fields[] = {"start_ns", "end_ns", NULL};
-static const vpy_record plain_total = {"vestige._core.Total", total_fields,
-                                       &vpy_reading.trace_replays.total, 0};
-static const vpy_record memory_total = {
-    "vestige._core.MemoryTotal", memory_total_fields,
-    &vpy_reading.trace_replays.memory_total, 0};
 static const vpy_record moment_record = {"vestige._core.Moment", moment_fields,
                                          &vpy_reading.trace_replays.moment, 0};
 
 int vpy_trace_replays_init(PyObject *module)
 {
-    return vpy_record_add(module, &plain_total) < 0 ||
-                   vpy_record_add(module, &memory_total) < 0 ||
-                   vpy_record_add(module, &moment_record) < 0
-               ? -1
-               : 0;
-}
-
-static PyObject *total_entry(PyObject *name, const total *sum, bool memory)
-{
-    unsigned long long calls = sum->calls;
-    long long self_ns = sum->self_ns, total_ns = sum->total_ns;
-
-    if (!memory)
-        return vpy_record_new(&plain_total, Py_BuildValue("(NKLL)", name, calls,
-                                                          self_ns, total_ns));
-    return vpy_record_new(&memory_total,
-                          Py_BuildValue("(NKLLKKK)", name, calls, self_ns,
-                                        total_ns,
-                                        (unsigned long long)sum->self_bytes,
-                                        (unsigned long long)sum->total_bytes,
-                                        (unsigned long long)sum->allocations));
-}
-
-static PyObject *list_totals(vpy_trace *self, const totals *t, bool memory)
-{
-    PyObject *list = PyList_New(0);
-
-    for (vst_id id = 1; list != NULL && id <= t->max; id++) {
-        const vst_definition *d = vst_trace_definition(self->handle, id);
-        const total *sum = &t->of[id];
-        PyObject *entry;
-        if (d == NULL || !sum->calls)
-            continue;
-        entry = total_entry(vpy_trace_name(d), sum, memory);
-        if (!vpy_append(list, entry))
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
-PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"all_windows", "progress", "memory", NULL};
-    vpy_trace *self = (vpy_trace *)object;
-    PyObject *progress = NULL, *list = NULL;
-    int all = 0, memory = 0;
-    vst_error error = {VST_OK, 0, 0};
-    vst_status status;
-    totals t;
-    vst_sink sink;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOp:totals", names, &all,
-                                     &progress, &memory) ||
-        !vpy_trace_is_usable(self))
-        return NULL;
-    t = (totals){NULL, vst_trace_definition_max(self->handle)};
-    t.of = calloc((size_t)t.max + 1, sizeof *t.of);
-    if (t.of == NULL)
-        return PyErr_NoMemory();
-    sink = (vst_sink){.ctx = &t,
-                      .recursion = true,
-                      .no_imports = true,
-                      .span = replay_add_span};
-    status = vpy_trace_replay(self, vpy_trace_window(all, -1), progress, &sink,
-                              &error);
-    if (status == VST_OK)
-        list = list_totals(self, &t, memory);
-    else
-        vpy_raise(status, &error, self->path);
-    free(t.of);
-    return list;
+    return vpy_record_add(module, &moment_record);
 }
 
 /* ---- spans of one name --------------------------------------------------- */

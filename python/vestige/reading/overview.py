@@ -10,7 +10,7 @@ from vestige.base.terminal import WIDTH
 from .kinds import GC, PYTHON
 from .layout import Layout
 from .report_columns import FUNCTIONS, SHARE
-from .sums import Sums
+from .sums import Sums, called_functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,11 +197,10 @@ def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
     gc_ns = 0
     for trace in traces:
         facts.append(trace.info())
-        collections = {known.name for known in trace.definitions() if known is not None and known.kind == GC}
-        for found in trace.totals(all_windows=True, memory=memory):
-            sizes = (found.self_bytes, found.total_bytes) if memory else ()
-            sums.setdefault(found.name, Name(found.name)).count(found.calls, found.self_ns, found.total_ns, *sizes)
-            gc_ns += found.self_ns if found.name in collections else 0
+        for known, row in called_functions(trace):
+            found = sums.setdefault(known.name, Name(known.name))
+            found.count(row.calls, row.self_ns, row.total_ns, row.self_bytes, row.total_bytes)
+            gc_ns += row.self_ns if known.kind == GC else 0
     start = min((each["start_ns"] for each in facts), default=0)
     end = max((each["end_ns"] for each in facts), default=0)
     overview = Overview(sums.values(), duration_ns=end - start, memory=memory)

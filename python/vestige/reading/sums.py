@@ -4,7 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
+
+    from vestige._core import Definition, Trace
 
 
 class Sums:
@@ -26,3 +29,12 @@ class Sums:
         self.allocations += row.allocations
         if self.running_ns is not None:  # running time is kept only if every call so far has one
             self.running_ns = None if row.running_ns is None else self.running_ns + row.running_ns
+
+
+def called_functions(trace: Trace, *, all_windows: bool = True) -> Iterator[tuple[Definition, Any]]:
+    """Yields each function that was called: its definition, and its row of the table `functions`."""
+    definitions = trace.definitions()
+    for row in trace.tables(["functions"], all_windows=all_windows)["functions"]:
+        known = definitions[row.func]
+        if known is not None and row.calls:
+            yield known, row
