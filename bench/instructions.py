@@ -199,6 +199,7 @@ def record(folder):
 
 def count_reading(marks, folder):
     from vestige import _core
+    from vestige.reading.memory import read_memory
 
     path, out = os.path.join(folder, "read.vst"), os.path.join(folder, "out")
     marks.count("open", lambda: _core.Trace(path))
@@ -216,7 +217,7 @@ def count_reading(marks, folder):
     marks.count("a short window of a view", lambda: view.window(middle, middle + 1000, 1600))
     marks.count("pack", lambda: _core.pack(path, f"{out}.packed", overwrite=True))
     history = _core.Trace(os.path.join(folder, "read_memory.vst"))
-    marks.count("memory()", history.memory)
+    marks.count("memory()", lambda: read_memory(history))
     marks.count("memory, export .json", lambda: history.export(f"{out}.memory.json"))
 
 

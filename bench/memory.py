@@ -291,7 +291,7 @@ def memray_file(path):
 
 
 def count_records(trace):
-    return trace.memory(rows=1)["records"]
+    return trace.tables(["memory_process"])["memory_process"][0].records
 
 
 def size_table(quick):

@@ -31,6 +31,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vestige.reading.memory import read_memory
+
 PROGRAMS = Path(__file__).resolve().parent / "resident_programs"
 MIB = 1 << 20
 PAUSE = 0.004
@@ -164,18 +166,18 @@ def prove(name: str, folder: str, count: int) -> tuple[list[str], bool]:
     for _ in range(count):
         command = [sys.executable, "-m", "vestige", "memory", "-q", "--force", "-o", trace, program]
         run = watch(command, folder)
-        runs.append((run.peak, run.highest, Trace(trace).memory(rows=0)))
+        runs.append((run.peak, run.highest, read_memory(Trace(trace), rows=0)))
     peak, highest, summary = sorted(runs, key=lambda one: one[0])[count // 2]
-    told = summary["resident"]
+    told = summary.resident
     peak = max(peak, told["peak"])
     recording = highest.trace + max(0, peak - bare - highest.trace)
-    views = summary["views"]
-    slack = peak - views["peak"][1] - highest.files - highest.stacks - told["before"] - recording
+    views = summary.views
+    slack = peak - views["peak"].bytes - highest.files - highest.stacks - told["before"] - recording
     loading = measure_loading(program, folder) if slack / peak > LIMIT else 0
     slack -= loading
     untouched = min(highest.untouched, max(0, -slack))
     left = (slack + untouched) / peak
-    sizes = [views["peak"][1], views["reserved"][1], peak, bare, highest.files, highest.stacks]
+    sizes = [views["peak"].bytes, views["reserved"].bytes, peak, bare, highest.files, highest.stacks]
     sizes += [told["before"], recording, loading, untouched]
     return [name, *(f"{size / MIB:.1f}" for size in sizes), f"{left:+.1%}"], abs(left) <= LIMIT
 

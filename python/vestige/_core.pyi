@@ -166,78 +166,6 @@ class Moment(structseq[Any], tuple[int, int]):
     @property
     def end_ns(self) -> int: ...
 
-@final
-class Amount(structseq[Any], tuple[int, int, int]):
-    """A number of allocations, their bytes, and the standard error of the bytes if allocations were sampled."""
-
-    @property
-    def count(self) -> int: ...  # type: ignore[override]
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def error(self) -> int: ...
-
-@final
-class Frame(structseq[Any], tuple[str, str, str, int, bool]):
-    """A frame of the stack of an allocation."""
-
-    @property
-    def function(self) -> str: ...
-    @property
-    def file(self) -> str: ...
-    @property
-    def shown_file(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def native(self) -> bool: ...
-
-@final
-class BlockSize(structseq[Any], tuple[int, int, int]):
-    """Blocks whose size is at least `least` and less than twice that."""
-
-    @property
-    def least(self) -> int: ...
-    @property
-    def count(self) -> int: ...  # type: ignore[override]
-    @property
-    def bytes(self) -> int: ...
-
-@final
-class MemoryPoint(structseq[Any], tuple[int, int, int, int]):
-    """Memory in use in a stretch of time: the maximum, and the value at its end."""
-
-    @property
-    def max_ns(self) -> int: ...
-    @property
-    def max_bytes(self) -> int: ...
-    @property
-    def last_ns(self) -> int: ...
-    @property
-    def last_bytes(self) -> int: ...
-
-@final
-class MemoryThread(structseq[Any], tuple[int, int, str, Amount, Amount]):
-    @property
-    def number(self) -> int: ...
-    @property
-    def tid(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def allocated(self) -> Amount: ...
-    @property
-    def freed(self) -> Amount: ...
-
-@final
-class Firsts(structseq[Any], tuple[int, list[dict[str, Any]]]):
-    """The number of all rows, and the first rows: dicts of `amounts` by view, and `frames` or a `frame`."""
-
-    @property
-    def total(self) -> int: ...
-    @property
-    def rows(self) -> list[dict[str, Any]]: ...
-
 class Trace:
     """A recorded trace: a file, or the recording of a session so far."""
 
@@ -303,6 +231,8 @@ class Trace:
         framework: bool = False,
         timeout: float | None = None,
         by_thread: bool = False,
+        memory_rows: int = 0,
+        temporary: int = 1,
     ) -> dict[str, Rows]:
         """Fills any tables in one reading of the records: those of vestige.tables, and tables of sums, for which most
         options are. Each start and stop of a recording makes a window: `since` is the number of the first window to
@@ -391,6 +321,20 @@ class Trace:
         - `memory_events`, each allocation and free in order of time (see <vestige/memory.h>): kind, address, size,
           time_ns, thread, flags, stack, serial, live_bytes, weight. `recorded_stacks`, their stacks: stack, kind,
           flags, parent, function, file, line, address.
+        - `memory_process`, a row of figures about all allocations: sampled, of_framework (the sums are about a
+          framework's allocator), temporary_within, records, apart (allocations of a framework, not in the sums), frees,
+          unknown_frees (of blocks from before), lost_frees, lost, unlocked (without the language's lock), stale (with
+          the last known stack), first_ns, last_ns, peak_ns, stack_count. `memory_resident`, a row if it was recorded:
+          peak, before, sampled, sampled_ns, files, live. `memory_timeline` and `resident_timeline`, by stretch of time:
+          max_ns, max_bytes, last_ns, last_bytes.
+        - Sums of allocations have count, bytes and error (standard error of the bytes; 0 unless sampled):
+          `memory_views` (view, count_error, how many stacks and lines have a part of the view), `memory_allocators`
+          (allocator), `memory_sizes` (least: sizes from there to less than twice that), `memory_threads` (thread, tid,
+          name; a row for what the thread allocated, then one for what it freed), and the first `memory_rows` (-1: all)
+          rows of each view of `memory_stacks` and `memory_lines`: view, of (number of a row of `memory_nodes`, or for
+          lines of `memory_frames`). `memory_nodes`, stacks: parent, frame; row 0 is the empty stack. `memory_frames`:
+          function, file, shown_file, line, native. An allocation is temporary if its thread freed it before it made
+          `temporary` more. Reading these raises TraceError if no memory was recorded.
         - `left_out`, calls that a budget left out, by time: start_ns, end_ns, func (None: every function).
         - `budget`, if a budget left out functions: changes, windows, functions, cpu_ns, cost_ns, out_cpu_ns. Then calls
           and times of functions, and self_ns of threads, are estimates. `reduced_estimates`: func, reduced_ns (by how
@@ -400,12 +344,6 @@ class Trace:
         """The last parts of all names that spans() can find."""
     def has_memory(self) -> bool:
         """Whether there are records of allocations."""
-    def memory(
-        self, *, rows: int = 100, temporary: int = 1, progress: Progress | None = None, stacks: bool = True
-    ) -> dict[str, Any]:
-        """Returns the summary of the allocations (see <vestige/memory_report.h>), with the first `rows` stacks and
-        lines of each view, or all if rows is -1. Without `stacks` it has lines only. A stack of more than 256 frames is
-        cut in its middle."""
 
 def set_graph(observer: int, thread_function: int = 0) -> None:
     """Sets the observer in whose execution trace annotations become nodes; 0: none."""

@@ -136,14 +136,12 @@ class _Recording:
 
     def _read(self) -> None:
         from . import Trace
+        from .reading.memory import read_memory
 
-        summary = Trace(self._path).memory(rows=ROWS)
-        self.peak = summary["views"]["peak"].bytes
+        summary = read_memory(Trace(self._path), rows=ROWS)
+        self.peak = summary.views["peak"].bytes
         self.held, self.leaks = (
-            [
-                (_place(line["frame"]), line["amounts"][view].bytes, line["amounts"][view].count)
-                for line in summary["lines"][view].rows
-            ]
+            [(_place(frame), amount.bytes, amount.count) for amount, frame in summary.lines[view]]
             for view in ("peak", "leaks")
         )
 

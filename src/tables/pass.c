@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/report.h"
 #include "tables/schema.h"
 #include "tables/sums.h"
 
@@ -211,6 +212,8 @@ void vst__table_pass_end(vst__table_pass *self)
         vst__sums_free(self->sums);
     free(self->sums);
     self->sums = NULL;
+    vst__memory_summary_free(self->memory);
+    self->memory = NULL;
     free(self->fan);
     self->fan = NULL;
     vst__places_clear(&self->places);

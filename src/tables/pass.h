@@ -44,6 +44,10 @@ typedef struct vst__table_options {
     bool shapes;    /* a row for each combination of shapes */
     bool overloads; /* a row for each overload */
     bool framework; /* count a framework's allocator instead of the system's */
+    /* For the tables of memory_sums.c. */
+    size_t memory_rows; /* the most rows of memory_stacks and memory_lines for
+                           each view */
+    uint32_t temporary; /* the k of VST_MEMORY_TEMPORARY; 0 means 1 */
 } vst__table_options;
 
 /* Returns a table by name, including tables of sums; NULL if there is none. */

@@ -48,9 +48,10 @@ typedef struct vst__table_pass {
     bool is_replayed;    /* the replay is over */
     bool is_cut;         /* the deadline passed before all was read */
     struct vst__fan *fan;
-    struct vst__sums *sums;           /* NULL: no table of sums */
-    struct vst__task_facts *tasks;    /* NULL: no table of tasks */
-    struct vst__device_sums *devices; /* NULL: no table of sums of devices */
+    struct vst__sums *sums;            /* NULL: no table of sums */
+    struct vst__task_facts *tasks;     /* NULL: no table of tasks */
+    struct vst__device_sums *devices;  /* NULL: no table of sums of devices */
+    struct vst_memory_summary *memory; /* NULL: not read, see memory_sums.c */
     vst_places places;
     vst_sink_inside inside; /* for sinks whose spans have places */
     unsigned shown_names;   /* dictionaries that tables show: a bit each */
@@ -133,7 +134,19 @@ typedef struct vst__table {
     TABLE(lock_waits)                                                          \
     TABLE(chosen_spans)                                                        \
     TABLE(memory_events)                                                       \
-    TABLE(recorded_stacks)
+    TABLE(recorded_stacks)                                                     \
+    TABLE(memory_process)                                                      \
+    TABLE(memory_resident)                                                     \
+    TABLE(memory_timeline)                                                     \
+    TABLE(resident_timeline)                                                   \
+    TABLE(memory_views)                                                        \
+    TABLE(memory_allocators)                                                   \
+    TABLE(memory_sizes)                                                        \
+    TABLE(memory_threads)                                                      \
+    TABLE(memory_frames)                                                       \
+    TABLE(memory_nodes)                                                        \
+    TABLE(memory_stacks)                                                       \
+    TABLE(memory_lines)
 
 #define VST__DECLARE_TABLE(name) extern const vst__table vst__table_##name;
 VST_STREAMED_TABLES(VST__DECLARE_TABLE)

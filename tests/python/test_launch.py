@@ -10,6 +10,7 @@ import pytest
 from conftest import COMMAND, PYTHON
 from traces import totals
 from vestige import Trace
+from vestige.reading.memory import read_memory
 
 ENGINES = ["safe", "turbo", "memory"]
 
@@ -224,7 +225,7 @@ def test_memory_of_a_program_that_starts_itself_again_is_followed(workplace):
     assert (result.stdout, result.stderr, result.returncode) == (OUTPUT, "", 7)
     traces = [Trace(str(path)) for path in workplace.path.glob("*.vst")]
     assert [trace.info()["clean"] for trace in traces] == [True] * 3
-    assert all(trace.memory(rows=0)["records"] for trace in traces)
+    assert all(read_memory(trace, rows=0).facts["records"] for trace in traces)
 
 
 def test_a_recording_that_the_program_asks_for_elsewhere_is_its_own(workplace):

@@ -22,6 +22,7 @@ from conftest import COMMAND
 from histories import FREES, UNKNOWN, History, is_ours
 from on_terminal import on_terminal
 from vestige import _core, memory
+from vestige.reading.memory import read_memory
 
 pytestmark = pytest.mark.any_python
 
@@ -70,15 +71,14 @@ def recorded(tmp_path_factory):
 
 
 def summary_of(path, **options):
-    return vestige.Trace(str(path)).memory(**{"rows": -1, **options})
+    return read_memory(vestige.Trace(str(path)), **{"rows": -1, **options})
 
 
 def at_line(summary, view, line, file="app.py"):
     """Returns (count, bytes) of a line."""
-    for row in summary["lines"][view][1]:
-        _, _, short, number, _ = row["frame"]
-        if (short, number) == (file, line):
-            return row["amounts"][view][:2]
+    for amount, frame in summary.lines[view]:
+        if (frame.shown_file, frame.line) == (file, line):
+            return amount.count, amount.bytes
     return (0, 0)
 
 
@@ -88,17 +88,21 @@ def at_line(summary, view, line, file="app.py"):
 def test_a_known_leak_has_its_exact_count_and_bytes(recorded):
     summary = summary_of(recorded.path / "m.vst")
     assert at_line(summary, "leaks", LEAK_LINE) == (40, 40 * EACH)
-    rows = [row for row in summary["stacks"]["leaks"][1] if row["frames"][0][3] == LEAK_LINE]
-    assert [[frame[0] for frame in row["frames"]] for row in rows] == [["leak", "main", "<module>"]]
-    assert rows[0]["amounts"]["leaks"][:2] == (40, 40 * EACH)
+    rows = [(amount, frames) for amount, frames in summary.stacks["leaks"] if frames[0].line == LEAK_LINE]
+    assert [[frame.function for frame in frames] for _, frames in rows] == [["leak", "main", "<module>"]]
+    assert rows[0][0] == (40, 40 * EACH, 0)
 
 
-def test_a_stack_or_line_that_several_views_show_is_one_row(recorded):
-    summary = summary_of(recorded.path / "m.vst")
-    for table, key in (("stacks", "frames"), ("lines", "frame")):
-        rows = [row for view in summary[table].values() for row in view.rows]
-        shown = {id(row): (row[key], row["amounts"]) for row in rows}
-        assert len({str(content) for content in shown.values()}) == len(shown) < len(rows)
+def test_a_view_has_its_first_rows_and_says_how_many_there_are(recorded):
+    summary, few = summary_of(recorded.path / "m.vst"), summary_of(recorded.path / "m.vst", rows=2)
+    for whole, cut, counts in (
+        (summary.stacks, few.stacks, few.stack_counts),
+        (summary.lines, few.lines, few.line_counts),
+    ):
+        assert any(len(rows) > 2 for rows in whole.values())
+        for view, rows in whole.items():
+            assert cut[view] == rows[:2] and counts[view] == len(rows)
+            assert [amount.bytes for amount, _ in rows] == sorted((amount.bytes for amount, _ in rows), reverse=True)
 
 
 def test_the_peak_is_held_by_the_lines_that_held_it(recorded):
@@ -106,7 +110,7 @@ def test_the_peak_is_held_by_the_lines_that_held_it(recorded):
     size = sys.getsizeof(bytes(3_000_000))
     assert at_line(summary, "peak", BIG_LINE) == (1, size)
     assert at_line(summary, "peak", LEAK_LINE) == (40, 40 * EACH)
-    assert size + 40 * EACH <= summary["views"]["peak"][1] < 1.5 * (size + 40 * EACH)
+    assert size + 40 * EACH <= summary.views["peak"].bytes < 1.5 * (size + 40 * EACH)
     assert at_line(summary, "leaks", BIG_LINE) == (0, 0)
 
 
@@ -114,20 +118,20 @@ def test_what_is_freed_at_once_is_temporary_on_every_thread(recorded):
     summary = summary_of(recorded.path / "m.vst")
     assert at_line(summary, "temporary", CHURN_LINE) == (100, 100 * sys.getsizeof(bytes(2000)))
     assert at_line(summary, "temporary", LEAK_LINE)[1] < EACH
-    assert len(summary["threads"]) == 2
+    assert len(summary.threads) == 2
 
 
 def test_the_profilers_own_frames_are_not_shown(recorded):
-    for row in summary_of(recorded.path / "m.vst")["stacks"]["total"][1]:
-        assert not [frame for frame in row["frames"] if is_ours(frame[1]) or frame[1].endswith("bin/vestige")]
+    for _, frames in summary_of(recorded.path / "m.vst").stacks["total"]:
+        assert not [frame for frame in frames if is_ours(frame[1]) or frame[1].endswith("bin/vestige")]
 
 
 def test_native_frames_are_named_and_stand_where_they_were_called(workplace):
     workplace.write("app.py", "def f():\n    return bytearray(3_000_000)\n\n\nkeep = f()\n")
     assert workplace.vestige("memory", "-q", "--native", "-o", "m.vst", "app.py").returncode == 0
     summary = summary_of(workplace.path / "m.vst")
-    frames = summary["stacks"]["peak"][1][0]["frames"]
-    if not any(frame[4] for row in summary["stacks"]["total"][1] for frame in row["frames"]):
+    _, frames = summary.stacks["peak"][0]
+    if not any(frame.native for _, each in summary.stacks["total"] for frame in each):
         pytest.skip("built without libunwind: there are no native frames")
     names = [frame[0] for frame in frames]
     at = names.index("f")
@@ -181,19 +185,18 @@ def test_random_programs_come_to_what_a_model_says(tmp_path_factory, operations,
             places[place] = bytes(size) if places[place] is None else None
     trace = vestige.Trace(str(path))
     expected = model(History(trace).events, k)
-    summary = trace.memory(rows=-1, temporary=k)
-    views = summary["views"]
+    summary = read_memory(trace, rows=-1, temporary=k)
+    views = summary.views
     assert views["peak"][:2] == expected["peak"]
     assert views["leaks"][:2] == expected["leaks"]
     assert views["temporary"][1] == expected["temporary"]
     assert views["total"][1] == expected["total"]
-    assert {least.bit_length(): count for least, count, _ in summary["sizes"]} == expected["sizes"]
-    assert max((most for _, most, _, _ in summary["timeline"]), default=0) == views["peak"][1]
+    assert {size.least.bit_length(): size.count for size in summary.sizes} == expected["sizes"]
+    assert max((point.max_bytes for point in summary.timeline), default=0) == views["peak"][1]
     for view in views:
-        for table in ("stacks", "lines"):
-            rows = [row["amounts"][view] for row in summary[table][view][1]]
-            assert sum(row[1] for row in rows) == views[view][1]
-            assert sum(row[0] for row in rows) == views[view][0]
+        for table in (summary.stacks, summary.lines):
+            assert sum(amount.bytes for amount, _ in table[view]) == views[view].bytes
+            assert sum(amount.count for amount, _ in table[view]) == views[view].count
 
 
 def test_what_many_threads_leak_is_counted_by_thread_and_line(tmp_path):
@@ -210,12 +213,12 @@ def test_what_many_threads_leak_is_counted_by_thread_and_line(tmp_path):
         for thread in threads:
             thread.join()
     summary = summary_of(path)
-    rows = [row for row in summary["stacks"]["leaks"][1] if row["frames"][0][0].endswith("leak")]
-    assert sum(row["amounts"]["leaks"][1] for row in rows) >= 12 * sys.getsizeof(bytes(9000))
-    allocated = [allocated for _, _, _, allocated, _ in summary["threads"]]
+    leaks = [amount.bytes for amount, frames in summary.stacks["leaks"] if frames[0].function.endswith("leak")]
+    assert sum(leaks) >= 12 * sys.getsizeof(bytes(9000))
+    allocated = [thread.allocated for thread in summary.threads]
     assert len(allocated) == 13
     assert all(amount[1] >= 9000 for amount in allocated)
-    assert [sum(part) for part in zip(*allocated)][:2] == list(summary["views"]["total"][:2])
+    assert [sum(part) for part in zip(*allocated)][:2] == list(summary.views["total"][:2])
 
 
 def test_estimates_from_samples_are_right_within_their_error(tmp_path):
@@ -228,12 +231,12 @@ def test_estimates_from_samples_are_right_within_their_error(tmp_path):
             kept[i] = bytes(size)
     summary = summary_of(path)
     true = sum(sys.getsizeof(one) for one in kept)
-    count, estimate, error = summary["views"]["leaks"]
-    assert summary["sampled"]
+    count, estimate, error = summary.views["leaks"]
+    assert summary.facts["sampled"]
     assert 0 < error < true / 10
     assert abs(estimate - true) < 6 * error + 0.02 * true  # other live blocks are few
-    assert abs(count - len(kept)) < 6 * summary["count_errors"]["leaks"] + 500
-    assert summary["views"]["temporary"] == (0, 0, 0)
+    assert abs(count - len(kept)) < 6 * summary.count_errors["leaks"] + 500
+    assert summary.views["temporary"] == (0, 0, 0)
 
 
 # ---- the command -----------------------------------------------------------
@@ -407,12 +410,12 @@ def test_the_pickle_holds_each_event_and_what_is_live(recorded):
         snapshot = pickle.load(file)
     summary = summary_of(recorded.path / "m.vst")
     (events,) = snapshot["device_traces"]
-    assert sum(event["size"] for event in events if event["action"] == "alloc") == summary["views"]["total"][1]
-    assert sum(event["action"] == "free_completed" for event in events) == summary["frees"]
+    assert sum(event["size"] for event in events if event["action"] == "alloc") == summary.views["total"].bytes
+    assert sum(event["action"] == "free_completed" for event in events) == summary.facts["frees"]
     assert [event["time_us"] for event in events] == sorted(event["time_us"] for event in events)
     blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
     active = [block for block in blocks if block["state"] == "active_allocated"]
-    assert sum(block["size"] for block in active) == summary["views"]["leaks"][1]
+    assert sum(block["size"] for block in active) == summary.views["leaks"].bytes
     for segment in snapshot["segments"]:
         assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
         at = segment["address"]
@@ -438,7 +441,7 @@ def test_history_of_the_running_process_is_exported(tmp_path):
 def test_bad_arguments_of_the_binding_are_refused(recorded):
     trace = vestige.Trace(str(recorded.path / "m.vst"))
     with pytest.raises(ValueError, match="temporary must be from 1 to"):
-        trace.memory(temporary=0)
+        read_memory(trace, temporary=0)
     with pytest.raises(ValueError, match="view must be"):
         _core.export_memory([trace], "x.folded", view="all")
     with pytest.raises(ValueError, match="unknown format"):

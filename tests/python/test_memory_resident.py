@@ -10,6 +10,7 @@ import pytest
 
 from histories import TOUCHED, history_of
 from vestige._core import Trace, export_memory
+from vestige.reading.memory import read_memory
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -48,7 +49,7 @@ def reserving(workplace):
 def test_the_headline_is_what_was_or_could_be_resident(reserving):
     workplace, done = reserving
     peak, beside, *_ = done.stderr.splitlines()
-    views = Trace(str(workplace.path / "m.vst")).memory()["views"]
+    views = read_memory(Trace(str(workplace.path / "m.vst"))).views
     assert 21 * MIB <= views["peak"][1] < 30 * MIB
     assert peak.startswith(f"peak {views['peak'][1] / MIB:.1f} MiB, ")
     assert beside.endswith("; 1.00 GiB more only reserved")
@@ -68,12 +69,13 @@ def test_pages_that_were_touched_count_for_the_line_that_reserved_them(reserving
 
 def test_the_peak_of_the_resident_set_is_the_systems(reserving):
     workplace, done = reserving
-    resident = Trace(str(workplace.path / "m.vst")).memory()["resident"]
+    summary = read_memory(Trace(str(workplace.path / "m.vst")))
+    resident = summary.resident
     told = int(done.stdout) * 1024
     assert resident["peak"] == pytest.approx(told, rel=0.1)
     assert 0 < resident["files"] < resident["sampled"] <= resident["peak"]
-    assert resident["timeline"]
-    assert all(least <= most for _, most, _, least in resident["timeline"])
+    assert summary.resident_timeline
+    assert all(point.last_bytes <= point.max_bytes for point in summary.resident_timeline)
 
 
 def test_reports_name_reservations_apart(reserving):
@@ -99,7 +101,7 @@ def test_files_have_the_resident_set_and_reservations(reserving):
     page = (workplace.path / "m.html").read_text()
     [process] = json.loads(page.partition('id="data">')[2].partition("</script>")[0])["processes"]
     assert process["reserved"]["bytes"] == GIB
-    assert process["resident"]["peak"] == trace.memory()["resident"]["peak"]
+    assert process["resident"]["peak"] == read_memory(trace).resident["peak"]
     assert process["residentPoints"]
     assert all(most >= 0 for _, most, _, _ in process["residentPoints"])
     assert sum(process["reservedBytes"]) == GIB
@@ -132,10 +134,10 @@ CLOSED = """\
 def test_what_has_no_access_or_is_given_back_is_reserved(workplace):
     workplace.write("app.py", CLOSED)
     assert workplace.vestige("memory", "-q", "-o", "m.vst", "app.py").returncode == 0
-    summary = Trace(str(workplace.path / "m.vst")).memory()
-    assert summary["views"]["reserved"][1] == GIB + 48 * MIB
-    assert 128 * MIB <= summary["views"]["peak"][1] < 140 * MIB
-    assert 16 * MIB <= summary["views"]["leaks"][1] < 28 * MIB
+    summary = read_memory(Trace(str(workplace.path / "m.vst")))
+    assert summary.views["reserved"].bytes == GIB + 48 * MIB
+    assert 128 * MIB <= summary.views["peak"].bytes < 140 * MIB
+    assert 16 * MIB <= summary.views["leaks"].bytes < 28 * MIB
 
 
 def test_a_program_without_reservations_is_told_nothing_of_them(workplace):
@@ -166,4 +168,4 @@ def test_samples_change_no_descriptor_and_start_no_thread(workplace):
     )
     done = workplace.vestige("memory", "-q", "-o", "m.vst", "app.py")
     assert done.stdout == "1 1\n"
-    assert len(Trace(str(workplace.path / "m.vst")).memory()["resident"]["timeline"]) > 1
+    assert len(read_memory(Trace(str(workplace.path / "m.vst"))).resident_timeline) > 1

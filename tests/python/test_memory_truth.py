@@ -3,6 +3,7 @@
 import pytest
 
 from histories import BEYOND, history_of
+from vestige.reading.memory import read_memory
 
 MIB = 1 << 20
 
@@ -105,7 +106,7 @@ def test_the_peak_is_what_was_held_then(workplace):
     peak = max(event.live_bytes for event in history.events)
     assert 45 * MIB <= peak < 45 * MIB * 1.01
     assert 12 * MIB <= history.events[-1].live_bytes < 12 * MIB * 1.01
-    assert history.trace.memory(rows=0)["views"]["peak"][1] == peak
+    assert read_memory(history.trace, rows=0).views["peak"].bytes == peak
 
 
 def test_a_program_with_many_threads_adds_up(workplace):

@@ -10,6 +10,7 @@ import pytest
 import vestige
 from arrow_reader import rows_of
 from vestige import Trace, TraceError, _core, memory, profile, record_function
+from vestige.reading.memory import read_memory
 from vestige.traceback import CapturedTraceback
 
 pytestmark = pytest.mark.skipif(not hasattr(sys, "gettotalrefcount"), reason="only debug builds count references")
@@ -277,7 +278,7 @@ def test_a_trace_that_is_read_keeps_nothing(trace):
         )
         for table in tables.values():
             list(table), [table[name] for name in table.columns]
-        t.memory(rows=-1), t.tables(["memory_events", "recorded_stacks"])
+        read_memory(t, rows=-1), t.tables(["memory_events", "recorded_stacks"])
         t.count_nodes(), _core.node_ids([t])
 
     assert_flat(read, READINGS)

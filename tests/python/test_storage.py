@@ -17,6 +17,7 @@ from disks import Disk, NoDisk
 from traces import totals
 from vestige import Trace, _core
 from vestige.base.copies import find_copies
+from vestige.reading.memory import read_memory
 
 pytestmark = pytest.mark.any_python
 
@@ -196,7 +197,7 @@ def test_memory_is_recorded_into_a_copied_file(tmp_path, local):
     result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     assert "peak" in result.stderr
     assert info(tmp_path / "t.vst")[0]["ended"] == "clean"
-    assert Trace(str(tmp_path / "t.vst")).memory()["views"]["peak"].bytes >= 5_000_000
+    assert read_memory(Trace(str(tmp_path / "t.vst"))).views["peak"].bytes >= 5_000_000
 
 
 CHILDREN = """\

@@ -30,11 +30,6 @@ struct vpy_trace_state {
     PyTypeObject *type; /* Trace */
 };
 
-/* trace_memory.c. Written when the module is loaded. */
-struct vpy_trace_memory_state {
-    PyTypeObject *amount, *frame, *block_size, *point, *thread, *firsts;
-};
-
 /* trace_names.c. Written when the module is loaded. */
 struct vpy_trace_names_state {
     PyTypeObject *function, *definition;
@@ -54,7 +49,6 @@ struct vpy_reading_state {
     struct vpy_arrow_tables_state arrow_tables;
     struct vpy_rows_state rows;
     struct vpy_trace_state trace;
-    struct vpy_trace_memory_state trace_memory;
     struct vpy_trace_names_state trace_names;
     struct vpy_trace_replays_state trace_replays;
     struct vpy_view_state view;

@@ -10,6 +10,8 @@
 
 #include <vestige/device.h>
 
+#include "memory/report.h"
+
 static struct vpy_trace_state *const state = &vpy_reading.trace;
 
 typedef vpy_trace trace;
@@ -317,6 +319,45 @@ void vpy_traces_give_back(PyObject *traces, vst_trace **handles)
     free(handles);
 }
 
+/* ---- memory -------------------------------------------------------------- */
+
+/* Raises for a failed reading. VST_E_STATE means here that no memory was
+ * recorded. */
+PyObject *vpy_memory_fail(vst_status status, const vst_error *error,
+                          PyObject *path)
+{
+    if (PyErr_Occurred() != NULL || status != VST_E_STATE)
+        return vpy_raise(status, error, path);
+    if (path != NULL)
+        PyErr_Format(vpy_shared.trace_error,
+                     "%s: the trace has no memory records; record them "
+                     "with `vestige memory`, memory.track() or "
+                     "profile(profile_memory=True)",
+                     PyBytes_AS_STRING(path));
+    else
+        PyErr_SetString(vpy_shared.trace_error, "no memory was recorded");
+    return NULL;
+}
+
+static PyObject *trace_has_memory(PyObject *object, PyObject *unused)
+{
+    vpy_trace *self = (vpy_trace *)object;
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self))
+        return NULL;
+    return PyBool_FromLong(vst_trace_has_memory(self->handle));
+}
+
+bool vpy_memory_check_temporary(int temporary)
+{
+    if (temporary >= 1 && temporary <= VST_MEMORY_TEMPORARY_MAX)
+        return true;
+    PyErr_Format(PyExc_ValueError, "temporary must be from 1 to %d, not %d",
+                 VST_MEMORY_TEMPORARY_MAX, temporary);
+    return false;
+}
+
 /* On builds without the GIL, only one thread at a time checks whether another
  * thread reads. */
 VPY_DEFINE_LOCKED(trace_info)
@@ -324,7 +365,7 @@ VPY_DEFINE_LOCKED(trace_threads)
 VPY_DEFINE_LOCKED(trace_metadata)
 VPY_DEFINE_LOCKED(trace_set_offset)
 VPY_DEFINE_LOCKED(vpy_trace_names)
-VPY_DEFINE_LOCKED(vpy_trace_has_memory)
+VPY_DEFINE_LOCKED(trace_has_memory)
 VPY_DEFINE_LOCKED(vpy_trace_definitions)
 VPY_DEFINE_LOCKED(vpy_trace_functions)
 VPY_DEFINE_LOCKED(trace_set_by_running)
@@ -333,7 +374,6 @@ VPY_DEFINE_LOCKED(vpy_trace_import_name)
 VPY_DEFINE_LOCKED_KEYWORDS(trace_set_range)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_export)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_spans)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_memory)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tables)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_count_nodes)
 
@@ -349,9 +389,7 @@ static PyMethodDef trace_methods[] = {
     {"spans", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_spans),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"names", VPY_LOCKED(vpy_trace_names), METH_NOARGS, NULL},
-    {"has_memory", VPY_LOCKED(vpy_trace_has_memory), METH_NOARGS, NULL},
-    {"memory", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_memory),
-     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"has_memory", VPY_LOCKED(trace_has_memory), METH_NOARGS, NULL},
     {"definitions", VPY_LOCKED(vpy_trace_definitions), METH_NOARGS, NULL},
     {"tables", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tables),
      METH_VARARGS | METH_KEYWORDS, NULL},
@@ -431,7 +469,7 @@ int vpy_trace_type_init(PyObject *module)
         return -1;
     state->type = (PyTypeObject *)PyObject_GetAttrString(module, "Trace");
     if (state->type == NULL || vpy_trace_names_init(module) < 0 ||
-        vpy_trace_memory_init(module) < 0 || vpy_trace_replays_init(module) < 0)
+        vpy_trace_replays_init(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -72,12 +72,9 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
 PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw);
 PyObject *vpy_node_ids(PyObject *module, PyObject *args, PyObject *kw);
 
-/* trace_memory.c: methods. vpy_memory_fail raises the exception for traces
- * without memory records. vpy_memory_check_temporary returns false with an
+/* trace.c: raises for a failed reading of memory; VST_E_STATE means that no
+ * memory was recorded. vpy_memory_check_temporary returns false with an
  * exception set if the number is out of range. */
-int vpy_trace_memory_init(PyObject *module);
-PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused);
-PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_memory_fail(vst_status status, const vst_error *error,
                           PyObject *path);
 bool vpy_memory_check_temporary(int temporary);

@@ -149,7 +149,7 @@ static PyObject *read_tables(vpy_trace *self, PyObject *names,
         vpy_trace_end(self);
     }
     result = status == VST_OK ? tables_make_dict(&pass)
-                              : vpy_raise(status, &error, self->path);
+                              : vpy_memory_fail(status, &error, self->path);
     vst__table_pass_free(&pass);
     free(tables);
     return result;
@@ -178,20 +178,23 @@ static bool tables_parse(PyObject *args, PyObject *kw, vpy_trace *self,
                          PyObject **progress)
 {
     static char *keywords[] = {
-        "names",        "marks",     "threads",    "min_ns",    "spread",
-        "fold_imports", "awaits",    "blocked_ns", "progress",  "all_windows",
-        "since",        "calls",     "shapes",     "overloads", "framework",
-        "timeout",      "by_thread", NULL};
+        "names",        "marks",     "threads",     "min_ns",    "spread",
+        "fold_imports", "awaits",    "blocked_ns",  "progress",  "all_windows",
+        "since",        "calls",     "shapes",      "overloads", "framework",
+        "timeout",      "by_thread", "memory_rows", "temporary", NULL};
     PyObject *marks = NULL, *threads = NULL, *timeout = NULL;
     int spread = 0, fold_imports = 0, awaits = 0, all = 1, since = -1;
     int calls = 1, shapes = 0, overloads = 0, framework = 0, by_thread = 0;
     long long min_ns = 0, blocked_ns = 0;
+    Py_ssize_t memory_rows = 0;
+    int temporary = 1;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O|$SOLpppLOpippppOp:tables", keywords, names, &marks,
+            args, kw, "O|$SOLpppLOpippppOpni:tables", keywords, names, &marks,
             &threads, &min_ns, &spread, &fold_imports, &awaits, &blocked_ns,
             progress, &all, &since, &calls, &shapes, &overloads, &framework,
-            &timeout, &by_thread))
+            &timeout, &by_thread, &memory_rows, &temporary) ||
+        !vpy_memory_check_temporary(temporary))
         return false;
     *options = (vst__table_options){
         .window = vpy_trace_window(all, since),
@@ -205,6 +208,8 @@ static bool tables_parse(PyObject *args, PyObject *kw, vpy_trace *self,
         .shapes = shapes,
         .overloads = overloads,
         .framework = framework,
+        .memory_rows = memory_rows < 0 ? SIZE_MAX : (size_t)memory_rows,
+        .temporary = (uint32_t)temporary,
     };
     return vpy_trace_is_usable(self) && take_marks(self, marks, options) &&
            take_timeout(timeout, options) && take_threads(threads, options);

@@ -9,6 +9,7 @@ from vestige.base.failure import Failure, explain
 from vestige.cli.memory.report import OVERVIEW
 from vestige.cli.memory.tables import show
 from vestige.reading.inputs import find_traces
+from vestige.reading.memory import read_memory
 
 from .bounded import Answer
 
@@ -25,7 +26,7 @@ def allocations(folder: Folder, trace: str, max_tokens: int) -> str:
     try:
         sources = [source for source in sources if source.open().has_memory()]
         rows = STACKS if len(sources) == 1 else -1  # all, because several processes are merged below
-        read = [(source, source.open().memory(rows=rows)) for source in sources]
+        read = [(source, read_memory(source.open(), rows=rows)) for source in sources]
     except (OSError, TraceError) as error:
         raise Failure(explain(folder.id_of(path), error)) from None
     shown = io.StringIO()

@@ -57,22 +57,22 @@ class MemoryRecording(Recording):
 
         from vestige._core import Trace
         from vestige.base.quantities import size
+        from vestige.reading.memory import read_memory
 
         from .resident import short
 
         trace = Trace(self._read) if self._read else None
         info = trace.info() if trace is not None else {}
         if trace is not None and info["records"] <= WORDS_TO_REPORT:
-            sums = trace.memory(rows=HOLDERS)
-            peak, total, leaks = (sums["views"][view] for view in ("peak", "total", "leaks"))
+            sums = read_memory(trace, rows=HOLDERS)
+            peak, total, leaks = (sums.views[view] for view in ("peak", "total", "leaks"))
             held = f"peak {size(peak.bytes)}, in all {size(total.bytes)} in {total.count:,} allocations; "
             held += f"{size(leaks.bytes)} not freed"
-            print(held + (" (estimates)" if sums["sampled"] else ""), file=out)
+            print(held + (" (estimates)" if sums.facts["sampled"] else ""), file=out)
             if beside := short([sums]):
                 print(beside, file=out)
-            print(f"{sums['records']:,} records in {self._shown}  ({size(info['bytes'])})", file=out)
-            for row in sums["lines"]["peak"].rows:
-                place = _place(row["frame"])
-                print(f"{size(row['amounts']['peak'].bytes):>9} of the peak: {place}", file=out)
+            print(f"{sums.facts['records']:,} records in {self._shown}  ({size(info['bytes'])})", file=out)
+            for amount, frame in sums.lines["peak"]:
+                print(f"{size(amount.bytes):>9} of the peak: {_place(frame)}", file=out)
         self._tell_children(self._children(trace), out)
         print(f"vestige memory-report {quote(self._shown)}", file=out)

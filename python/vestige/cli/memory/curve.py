@@ -9,29 +9,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from vestige._core import MemoryPoint
     from vestige.reading.inputs import Source
+    from vestige.reading.memory import MemorySummary
 
 HEIGHTS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # characters, each with the maximum of its stretch of time
 
 
-def curve(read: Sequence[tuple[Source, dict[str, Any]]]) -> list[str]:
+def curve(read: Sequence[tuple[Source, MemorySummary]]) -> list[str]:
     """Returns a line with the scale and a line with the curve: of the process whose peak is the highest; none if
     nothing was allocated.
     """
-    drawn = [each for each in read if each[1]["timeline"] and each[1]["views"]["peak"].bytes > 0]
+    drawn = [each for each in read if each[1].timeline and each[1].views["peak"].bytes > 0]
     if not drawn:
         return []
-    source, summary = max(drawn, key=lambda each: each[1]["views"]["peak"].bytes)
-    first, last, most = summary["first_ns"], summary["last_ns"], summary["views"]["peak"].bytes
+    source, summary = max(drawn, key=lambda each: each[1].views["peak"].bytes)
+    first, last, most = summary.facts["first_ns"], summary.facts["last_ns"], summary.views["peak"].bytes
     whose = f" by process {source.facts['pid']}" if len(read) > 1 else ""
-    heights = _heights(summary["timeline"], first, max(last - first, 1))
+    heights = _heights(summary.timeline, first, max(last - first, 1))
     line = "".join(HEIGHTS[min(max(height, 0) * len(HEIGHTS) // most, len(HEIGHTS) - 1)] for height in heights)
     return [f"in use{whose}, over {duration(last - first)}, at most {size(most)}:", f"  {line}"]
 
 
-def _heights(points: Sequence[MemoryPoint], first: int, span: int) -> list[int]:
+def _heights(points: Sequence[Any], first: int, span: int) -> list[int]:
     """Returns the maximum of each stretch of time; a stretch without a point has the value before it."""
     found: list[int | None] = [None] * WIDTH
     last: list[int | None] = [None] * WIDTH

@@ -12,17 +12,18 @@ from vestige.base.terminal import Progress, exact
 from vestige.cli.console import Parser, add_files, check_absent, check_least
 from vestige.reading.exports import MEMORY_SUFFIXES
 from vestige.reading.inputs import Inputs, find_traces
+from vestige.reading.memory import read_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterable
     from typing import Any
 
-    from vestige._core import Amount, Frame, MemoryPoint
     from vestige.reading.inputs import Source
+    from vestige.reading.memory import Amount, Frame, MemorySummary
 
-    Summary = dict[str, Any]
-    Read = list[tuple[Source, Summary]]
+    Read = list[tuple[Source, MemorySummary]]
 
 SECTIONS = ("peak", "leaks", "temporary", "reserved", "histogram", "lines", "threads", "allocators")
 STACKS = ("peak", "leaks", "temporary", "reserved")
@@ -166,7 +167,7 @@ def _read_all(inputs: Inputs, options: Namespace) -> Read:
         rows = -1  # all rows, because processes are merged, or because all were requested
 
     def add(source: Source, progress: Progress) -> None:
-        read.append((source, source.open().memory(rows=rows, temporary=options.k, progress=progress)))
+        read.append((source, read_memory(source.open(), rows=rows, temporary=options.k, progress=progress)))
 
     inputs.read_each(add)
     return read
@@ -189,8 +190,8 @@ def _write(inputs: Inputs, options: Namespace) -> None:
 # ---- for programs --------------------------------------------------------
 
 
-def _amount(summary: Summary, amount: Amount) -> dict[str, int]:
-    error = {"bytes_error": amount.error} if summary["sampled"] else {}
+def _amount(summary: MemorySummary, amount: Amount) -> dict[str, int]:
+    error = {"bytes_error": amount.error} if summary.facts["sampled"] else {}
     return {"count": amount.count, "bytes": amount.bytes, **error}
 
 
@@ -198,32 +199,31 @@ def _frame(frame: Frame) -> dict[str, Any]:
     return {"function": frame.function, "file": frame.file, "line": frame.line, "native": frame.native}
 
 
-def _views(summary: Summary) -> list[str]:
+def _views(summary: MemorySummary) -> list[str]:
     """Returns the views to report: `temporary` only if every allocation was recorded, `reserved` only if address space
     was reserved.
     """
-    left_out = {"temporary": summary["sampled"], "reserved": not summary["views"]["reserved"].count}
-    return [view for view in summary["views"] if not left_out.get(view)]
+    left_out = {"temporary": summary.facts["sampled"], "reserved": not summary.views["reserved"].count}
+    return [view for view in summary.views if not left_out.get(view)]
 
 
-def _points(timeline: list[MemoryPoint]) -> list[dict[str, int]]:
+def _points(timeline: Iterable[Any]) -> list[dict[str, int]]:
     return [
         {"max_ns": at.max_ns, "max_bytes": at.max_bytes, "last_ns": at.last_ns, "last_bytes": at.last_bytes}
         for at in timeline
     ]
 
 
-def _document(source: Source, summary: Summary) -> dict[str, Any]:
+def _document(source: Source, summary: MemorySummary) -> dict[str, Any]:
     """Returns one process as a document for JSON, with names instead of tuples."""
     views = _views(summary)
-    facts: dict[str, Any] = {key: value for key, value in summary.items() if isinstance(value, (int, bool))}
-    facts |= {"file": source.path, "pid": source.facts["pid"], "complete": source.facts["clean"]}
+    facts = summary.facts | {"file": source.path, "pid": source.facts["pid"], "complete": source.facts["clean"]}
     for view in views:
-        facts[view] = _amount(summary, summary["views"][view])
-        if summary["sampled"]:
-            facts[view]["count_error"] = summary["count_errors"][view]
-    facts["allocators"] = {name: _amount(summary, amount) for name, amount in summary["allocators"].items()}
-    facts["sizes"] = [{"from": one.least, "count": one.count, "bytes": one.bytes} for one in summary["sizes"]]
+        facts[view] = _amount(summary, summary.views[view])
+        if summary.facts["sampled"]:
+            facts[view]["count_error"] = summary.count_errors[view]
+    facts["allocators"] = {name: _amount(summary, amount) for name, amount in summary.allocators.items()}
+    facts["sizes"] = [{"from": one.least, "count": one.count, "bytes": one.bytes} for one in summary.sizes]
     facts["threads"] = [
         {
             "thread": thread.number,
@@ -232,23 +232,19 @@ def _document(source: Source, summary: Summary) -> dict[str, Any]:
             "allocated": _amount(summary, thread.allocated),
             "freed": _amount(summary, thread.freed),
         }
-        for thread in summary["threads"]
+        for thread in summary.threads
     ]
-    facts["timeline"] = _points(summary["timeline"])
-    if resident := summary["resident"]:
-        facts["resident"] = {**resident, "timeline": _points(resident["timeline"])}
+    facts["timeline"] = _points(summary.timeline)
+    if resident := summary.resident:
+        facts["resident"] = {**resident, "timeline": _points(summary.resident_timeline)}
     facts["stacks"] = {
         view: [
-            {**_amount(summary, row["amounts"][view]), "frames": [*map(_frame, row["frames"])]}
-            for row in summary["stacks"][view].rows
+            {**_amount(summary, amount), "frames": [*map(_frame, frames)]} for amount, frames in summary.stacks[view]
         ]
         for view in views
     }
     facts["lines"] = {
-        view: [
-            {**_amount(summary, row["amounts"][view]), **_frame(row["frame"])} for row in summary["lines"][view].rows
-        ]
-        for view in views
+        view: [{**_amount(summary, amount), **_frame(frame)} for amount, frame in summary.lines[view]] for view in views
     }
     return facts
 
@@ -271,14 +267,12 @@ def _print_csv(read: Read, options: Namespace) -> None:
 
     out = csv.writer(exact(sys.stdout), lineterminator="\n")
     parts = [view for view in STACKS if getattr(options, view)]
-    table = "lines" if options.lines else "stacks"
     out.writerow(["process", "part", "count", "bytes", "bytes_error", "line", *([] if options.lines else ["stack"])])
     for source, summary in read:
         for view in parts or _views(summary):
-            for row in summary[table][view].rows[: options.n]:
-                frames = [row["frame"]] if options.lines else row["frames"]
+            lines = [(amount, [frame]) for amount, frame in summary.lines[view]]
+            for amount, frames in (lines if options.lines else summary.stacks[view])[: options.n]:
                 line = next((frame for frame in frames if not frame.native), frames[0])
-                amount = row["amounts"][view]
                 cells = [source.facts["pid"], view, amount.count, amount.bytes, amount.error, _place(line)]
                 out.writerow(cells if options.lines else [*cells, ";".join(map(_place, reversed(frames)))])
 

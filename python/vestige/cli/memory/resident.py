@@ -10,20 +10,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Summary = dict[str, Any]
+    from vestige.reading.memory import MemorySummary
 
 
-def short(summaries: list[Summary]) -> str:
+def short(summaries: list[MemorySummary]) -> str:
     """Returns `resident at most 155 MiB; 1.00 GiB more only reserved`; "" if nothing is known."""
-    known = [summary["resident"]["peak"] for summary in summaries if summary["resident"]]
-    total = sum(summary["views"]["reserved"].bytes for summary in summaries)
+    known = [summary.resident["peak"] for summary in summaries if summary.resident]
+    total = sum(summary.views["reserved"].bytes for summary in summaries)
     parts = [f"resident at most {size(sum(known))}"] if known else []
     return "; ".join([*parts, *([f"{size(total)} more only reserved"] if total else [])])
 
 
-def resident(summaries: list[Summary]) -> str:
+def resident(summaries: list[MemorySummary]) -> str:
     """Returns a line about the resident set, and its parts when it was highest; "" if it was not recorded."""
-    known = [summary["resident"] for summary in summaries if summary["resident"]]
+    known = [summary.resident for summary in summaries if summary.resident]
     if not known:
         return ""
     if len(known) > 1:
@@ -46,7 +46,7 @@ def _parts(one: dict[str, Any]) -> list[str]:
     return [*parts, f"less {size(-others)} that was not touched"]
 
 
-def reserved(summaries: list[Summary]) -> str:
+def reserved(summaries: list[MemorySummary]) -> str:
     """Returns a line about address space that was never in use; "" if there was none."""
-    total = sum(summary["views"]["reserved"].bytes for summary in summaries)
+    total = sum(summary.views["reserved"].bytes for summary in summaries)
     return f"reserved {size(total)} of address space beside, not in use" if total else ""

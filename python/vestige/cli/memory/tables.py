@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vestige._core import Amount
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, plural, power_size, size
 from vestige.base.terminal import cut, cut_front, line_width, width_of
+from vestige.reading.memory import Amount
 
 from . import resident
 from .curve import curve
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TextIO
 
-    from vestige._core import Frame
+    from vestige.reading.memory import Frame
 
     from .report import Read
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 INDENT = 30  # columns before the text of the last column
 BAR = 30
 UNNAMED = "(unnamed)"
-NOTHING = Amount((0, 0, 0))
+NOTHING = Amount(0, 0, 0)
 
 
 def show(read: Read, sections: Sequence[str], rows: int, out: TextIO, *, draws_curve: bool = False) -> None:
@@ -50,11 +50,11 @@ def show(read: Read, sections: Sequence[str], rows: int, out: TextIO, *, draws_c
 
 def _show_head(read: Read, out: TextIO, *, draws_curve: bool = False) -> None:
     summaries = [summary for _, summary in read]
-    total = _sum(summary["views"]["total"] for summary in summaries)
-    span = max(s["last_ns"] for s in summaries) - min(s["first_ns"] for s in summaries)
+    total = _sum(summary.views["total"] for summary in summaries)
+    span = max(s.facts["last_ns"] for s in summaries) - min(s.facts["first_ns"] for s in summaries)
     parts = [duration(span), f"{plural(total.count, 'allocation')} of {size(total.bytes)}"]
-    parts.append(plural(sum(s["frees"] for s in summaries), "free"))
-    parts.append(plural(sum(len(s["threads"]) for s in summaries), "thread"))
+    parts.append(plural(sum(s.facts["frees"] for s in summaries), "free"))
+    parts.append(plural(sum(len(s.threads) for s in summaries), "thread"))
     _wrap(", ".join(parts), out)
     for line in (resident.resident(summaries), resident.reserved(summaries)):
         if line:
@@ -70,13 +70,13 @@ def _notes(read: Read) -> list[str]:
     lines = []
     summaries = [summary for _, summary in read]
     facts = [source.facts for source, _ in read]
-    if any(s["sampled"] for s in summaries):
+    if any(s.facts["sampled"] for s in summaries):
         every = {source.metadata.get("vestige.memory", {}).get("sample_bytes") for source, _ in read}
         about = f", about one in {size(every.pop())}" if len(every) == 1 and None not in every else ""
         lines.append(f"allocations were sampled{about}: these are estimates, ± their standard error")
-    if any(s["of_framework"] for s in summaries):
+    if any(s.facts["of_framework"] for s in summaries):
         lines.append("these are the allocations of a framework's allocator")
-    elif apart := sum(s["apart"] for s in summaries):
+    elif apart := sum(s.facts["apart"] for s in summaries):
         lines.append(
             f"{plural(apart, 'record')} of a framework's allocator, whose blocks lie in these, not counted again"
         )
@@ -92,7 +92,7 @@ def _notes(read: Read) -> list[str]:
     for source in torn[:3]:
         how = {"recording": "still being recorded", "damaged": "damaged"}.get(source.ended, "not finished")
         lines.append(f"{source.path} is {how}: the end is where its records end")
-    unknown = sum(s["unknown_frees"] for s in summaries)
+    unknown = sum(s.facts["unknown_frees"] for s in summaries)
     if unknown:
         lines.append(f"{plural(unknown, 'free')} of blocks from before the recording, not counted")
     return lines
@@ -101,7 +101,7 @@ def _notes(read: Read) -> list[str]:
 def _show_processes(read: Read, out: TextIO) -> None:
     print(f"\n{'allocated':>10} {'peak':>10} {'at the end':>10} {'pid':>7}  process", file=out)
     for source, summary in read:
-        views = summary["views"]
+        views = summary.views
         sizes = " ".join(f"{size(views[view].bytes):>10}" for view in ("total", "peak", "leaks"))
         print(f"{sizes} {source.facts['pid']:>7}  {cut(source.name, width_of(out) - 42)}", file=out)
 
@@ -110,10 +110,10 @@ def _show_processes(read: Read, out: TextIO) -> None:
 
 
 def _show_stacks(read: Read, view: str, rows: int, out: TextIO) -> None:
-    if view == "temporary" and all(summary["sampled"] for _, summary in read):
+    if view == "temporary" and all(summary.facts["sampled"] for _, summary in read):
         print("samples do not show which allocations were temporary", file=out)
         return
-    whole = _sum(summary["views"][view] for _, summary in read)
+    whole = _sum(summary.views[view] for _, summary in read)
     _wrap(_title(read, view, whole), out)
     count, stacks = _merge_stacks(read, view)
     if not stacks:
@@ -128,7 +128,7 @@ def _title(read: Read, view: str, whole: Amount) -> str:
     amount = f"{_with_error(read, whole)} in {plural(whole.count, 'allocation')}"
     if view == "peak" and len(read) == 1:
         summary = read[0][1]
-        after = duration(summary["peak_ns"] - summary["first_ns"])
+        after = duration(summary.facts["peak_ns"] - summary.facts["first_ns"])
         return f"high-water mark: {amount}, {after} after the first; held by"
     if view == "peak":
         return f"high-water marks of all processes together: {amount}; held by"
@@ -137,14 +137,14 @@ def _title(read: Read, view: str, whole: Amount) -> str:
     if view == "reserved":
         ranges = f"{size(whole.bytes)} in {plural(whole.count, 'range')}"
         return f"reserved and not in use, at most: {ranges}" + (", by" if whole.count else "")
-    k = read[0][1]["temporary_within"]
+    k = read[0][1].facts["temporary_within"]
     how = "before its thread allocated again" if k == 1 else f"before its thread allocated {k:,} more"
     return f"temporary (freed {how}): {amount}" + (", from" if whole.count else "")
 
 
 def _with_error(read: Read, amount: Amount) -> str:
     text = size(amount.bytes)
-    return f"{text} ± {size(amount.error)}" if any(s["sampled"] for _, s in read) else text
+    return f"{text} ± {size(amount.error)}" if any(s.facts["sampled"] for _, s in read) else text
 
 
 def _show_columns(out: TextIO) -> None:
@@ -178,29 +178,27 @@ def _show_rest(count: int, rows: int, what: str, out: TextIO) -> None:
 def _merge_stacks(read: Read, view: str) -> tuple[int, list[Row]]:
     """Returns how many stacks there are, and the first of them. Equal stacks of several processes are one."""
     if len(read) == 1:
-        found = read[0][1]["stacks"][view]
-        return found.total, [(row["amounts"][view], row["frames"]) for row in found.rows]
+        summary = read[0][1]
+        return summary.stack_counts[view], summary.stacks[view]
     sums: dict[tuple[Frame, ...], Amount] = {}
     for _, summary in read:
-        for row in summary["stacks"][view].rows:
-            key = tuple(row["frames"])
-            sums[key] = _sum((sums.get(key, NOTHING), row["amounts"][view]))
+        for amount, frames in summary.stacks[view]:
+            key = tuple(frames)
+            sums[key] = _sum((sums.get(key, NOTHING), amount))
     ranked = sorted(sums.items(), key=lambda item: (-item[1].bytes, -item[1].count))
     return len(ranked), [(amount, list(frames)) for frames, amount in ranked]
 
 
 def _show_lines(read: Read, rows: int, out: TextIO) -> None:
-    whole = _sum(summary["views"]["total"] for _, summary in read)
+    whole = _sum(summary.views["total"] for _, summary in read)
     sums: dict[tuple[str, int, str], tuple[Amount, Frame]] = {}
     count = 0
     for _, summary in read:
-        found = summary["lines"]["total"]
-        count = found.total
-        for row in found.rows:
-            frame = row["frame"]
+        count = summary.line_counts["total"]
+        for amount, frame in summary.lines["total"]:
             key = (frame.file, frame.line, "" if frame.line else frame.function)
             before = sums[key][0] if key in sums else NOTHING
-            sums[key] = (_sum((before, row["amounts"]["total"])), frame)
+            sums[key] = (_sum((before, amount)), frame)
     print("lines that allocated most", file=out)
     _show_columns(out)
     ranked = sorted(sums.values(), key=lambda item: (-item[0].bytes, -item[0].count))
@@ -215,7 +213,7 @@ def _show_lines(read: Read, rows: int, out: TextIO) -> None:
 def _show_sizes(read: Read, out: TextIO) -> None:
     sums: dict[int, tuple[int, int]] = {}
     for _, summary in read:
-        for one in summary["sizes"]:
+        for one in summary.sizes:
             before = sums.get(one.least, (0, 0))
             sums[one.least] = (before[0] + one.count, before[1] + one.bytes)
     most = max((count for count, _ in sums.values()), default=1) or 1
@@ -228,7 +226,7 @@ def _show_sizes(read: Read, out: TextIO) -> None:
 
 def _show_threads(read: Read, rows: int, out: TextIO) -> None:
     print(f"{'allocated':>10} {'count':>12} {'freed':>10} {'count':>12}  thread", file=out)
-    threads = [thread for _, summary in read for thread in summary["threads"]]
+    threads = [thread for _, summary in read for thread in summary.threads]
     for thread in sorted(threads, key=lambda thread: -thread.allocated.bytes)[:rows]:
         amounts = thread.allocated, thread.freed
         numbers = " ".join(f"{size(amount.bytes):>10} {amount.count:>12,}" for amount in amounts)
@@ -238,8 +236,8 @@ def _show_threads(read: Read, rows: int, out: TextIO) -> None:
 
 
 def _show_allocators(read: Read, out: TextIO) -> None:
-    names = sorted({name for _, summary in read for name in summary["allocators"]})
-    sums = [(name, _sum(s["allocators"].get(name, NOTHING) for _, s in read)) for name in names]
+    names = sorted({name for _, summary in read for name in summary.allocators})
+    sums = [(name, _sum(s.allocators.get(name, NOTHING) for _, s in read)) for name in names]
     whole = sum(amount.bytes for _, amount in sums)
     print(f"{'bytes':>10} {'%':>4} {'count':>12}  allocator", file=out)
     for name, amount in sorted(sums, key=lambda item: -item[1].bytes):
@@ -256,7 +254,7 @@ def _sum(amounts: Iterable[Amount]) -> Amount:
         count += one.count
         total += one.bytes
         squares += one.error**2
-    return Amount((count, total, round(squares**0.5)))
+    return Amount(count, total, round(squares**0.5))
 
 
 def _place(frame: Frame, room: int) -> str:

@@ -13,6 +13,7 @@ from vestige.cli.patterns import Patterns, add_patterns
 from vestige.reading import report_columns as columns
 from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.layout import show
+from vestige.reading.memory import read_memory
 
 from . import compensated, memory
 from .data import FOR_FINDINGS, FOR_TREE, SMALLER, Data
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from vestige._core import Trace
     from vestige.base.terminal import Progress
     from vestige.reading.inputs import Source
+    from vestige.reading.memory import MemorySummary
     from vestige.reading.report_columns import Column, Table
 
     from .data import Named, Node
@@ -313,7 +315,7 @@ class Reading:
     def __init__(self, inputs: Inputs, options: Namespace) -> None:
         self.data = Data()
         self.read: list[Source] = []
-        self.memory: list[tuple[Source, dict[str, Any]]] = []
+        self.memory: list[tuple[Source, MemorySummary]] = []
         self.tasks = _tasks(options)
         self.exceptions = _exceptions(options)
         self.devices: list[Device] = []
@@ -434,7 +436,7 @@ class Reading:
             progress=progress,
         )
         if view == "memory" and source.facts["memory"]:
-            self.memory.append((source, trace.memory(rows=0, stacks=False)))
+            self.memory.append((source, read_memory(trace, rows=0, stacks=False)))
         if self.tasks is not None:
             only_threads = self._threads.get(source.path) if options.thread else None
             self.tasks.add(source, trace, read, self._patterns.left_out(trace.functions()), only_threads)

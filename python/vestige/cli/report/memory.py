@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def sums(reading: Reading) -> dict[str, Any]:
     """Returns sums over all processes; high-water marks are added up."""
-    views = [summary["views"] for _, summary in reading.memory]
+    views = [summary.views for _, summary in reading.memory]
     return {
         "peak_bytes": sum(view["peak"].bytes for view in views),
         "allocated_bytes": sum(view["total"].bytes for view in views),
         "allocations": sum(view["total"].count for view in views),
         "not_freed_bytes": sum(view["leaks"].bytes for view in views),
-        "sampled": any(summary["sampled"] for _, summary in reading.memory),
+        "sampled": any(summary.facts["sampled"] for _, summary in reading.memory),
     }
 
 
