@@ -4,7 +4,6 @@
 
 #include "base/grow.h"
 #include "view/lanes_kind.h"
-#include "view/picture.h"
 
 static const vst__lanes_kind *const kinds[] = {
     &vst__lanes_budget,  &vst__lanes_calls,  &vst__lanes_counters,
@@ -217,10 +216,8 @@ static uint32_t first_from(const vst__lanes *lanes, const vst__lane_row *row,
                : vst__lane_first_after(lanes, row, time_ns - 1);
 }
 
-/* Returns the last item with a count that begins at time_ns or before, else the
- * row's first item. */
-static uint32_t last_up_to(const vst__lanes *lanes, const vst__lane_row *row,
-                           int64_t time_ns, vst__lane_item *item)
+uint32_t vst__lane_last_up_to(const vst__lanes *lanes, const vst__lane_row *row,
+                              int64_t time_ns, vst__lane_item *item)
 {
     uint32_t at = vst__lane_first_after(lanes, row, time_ns);
 
@@ -241,7 +238,7 @@ bool vst__lanes_at(const vst__lanes *lanes, uint32_t lane, uint32_t row,
 
     if (found == NULL)
         return false;
-    number = last_up_to(lanes, found, time_ns, item);
+    number = vst__lane_last_up_to(lanes, found, time_ns, item);
     return item->count != 0 && item->end_ns >= time_ns &&
            vst__lanes_item(lanes, number, item);
 }
@@ -298,106 +295,4 @@ int64_t vst__lanes_busy(const vst__lanes *lanes, uint32_t lane, uint32_t row,
                       (item.start_ns > from_ns ? item.start_ns : from_ns);
     }
     return sum_ns;
-}
-
-/* ---- pictures ------------------------------------------------------------ */
-
-static vst_status draw_run(vst__picture *picture, const vst__run *run)
-{
-    return vst__lane_is_drawn(run, picture->pixel_ns)
-               ? vst__picture_add(picture, run)
-               : VST_OK;
-}
-
-static vst_status draw_items(const vst__lanes *lanes, const vst__lane_row *row,
-                             vst__picture *picture)
-{
-    uint32_t end = row->first + row->count;
-    vst__lane_item item;
-    uint32_t at = last_up_to(lanes, row, picture->from_ns, &item);
-    vst_view_value value;
-    vst_status status = VST_OK;
-
-    for (; status == VST_OK && at < end; at++) {
-        vst__run run;
-
-        lanes->kind->item(lanes, at, &item);
-        if (item.start_ns > picture->to_ns)
-            break;
-        run = vst__lane_run(&item);
-        if (vst__lanes_value_of(lanes, at, &value))
-            status = vst__picture_add_value(picture, &run, &value);
-        else
-            status = draw_run(picture, &run);
-    }
-    return status;
-}
-
-static vst_status draw_level(const vst__lane_level *level,
-                             vst__picture *picture)
-{
-    size_t low = 0, high = level->count;
-    vst_status status = VST_OK;
-
-    /* find the first run that ends in the window or behind it */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (level->runs[middle].end_ns < picture->from_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; status == VST_OK && low < level->count; low++) {
-        if (level->runs[low].start_ns > picture->to_ns)
-            break;
-        status = draw_run(picture, &level->runs[low]);
-    }
-    return status;
-}
-
-static vst_status lanes_draw_lane(const vst__lanes *lanes, uint32_t lane,
-                                  vst__picture *picture, uint32_t *coarsest)
-{
-    uint32_t first = lanes->first_row[lane], end = lanes->first_row[lane + 1];
-    vst_status status = VST_OK;
-
-    for (uint32_t i = first; status == VST_OK && i < end; i++) {
-        const vst__lane_row *row = &lanes->rows[i];
-        const vst__lane_level *level =
-            vst__lane_levels_find(row, picture->pixel_ns);
-
-        status = vst__picture_row_begin(picture, lane, i - first, false);
-        if (status == VST_OK)
-            status = level != NULL ? draw_level(level, picture)
-                                   : draw_items(lanes, row, picture);
-        if (level != NULL && level - row->levels + 1 > *coarsest)
-            *coarsest = (uint32_t)(level - row->levels + 1);
-    }
-    return status;
-}
-
-static bool is_range(int64_t from_ns, int64_t to_ns)
-{
-    return from_ns < to_ns && (uint64_t)to_ns - (uint64_t)from_ns <= INT64_MAX;
-}
-
-vst_status vst__lanes_draw(const vst__lanes *lanes, int64_t from_ns,
-                           int64_t to_ns, uint32_t pixels, const uint32_t *of,
-                           size_t count, void **bytes, size_t *size)
-{
-    vst__picture picture;
-    vst_status status = VST_OK;
-    uint32_t coarsest = 0;
-
-    if (!is_range(from_ns, to_ns) || pixels == 0)
-        return VST_E_ARGUMENT;
-    vst__picture_init(&picture, from_ns, to_ns, pixels);
-    for (size_t i = 0; status == VST_OK && i < count; i++)
-        if (of[i] < lanes->lane_count)
-            status = lanes_draw_lane(lanes, of[i], &picture, &coarsest);
-    if (status == VST_OK)
-        status = vst__picture_encode(&picture, coarsest, 0, bytes, size);
-    vst__picture_free(&picture);
-    return status;
 }

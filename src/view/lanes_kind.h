@@ -97,17 +97,15 @@ void vst__lane_texts_free(vst__lane_texts *texts);
 uint32_t vst__lane_first_after(const vst__lanes *lanes,
                                const vst__lane_row *row, int64_t time_ns);
 
-/* lanes_levels.c: a wide window is drawn from runs that are a bit narrower than
+/* Returns the last item with a count that begins at time_ns or before, else the
+ * row's first item. */
+uint32_t vst__lane_last_up_to(const vst__lanes *lanes, const vst__lane_row *row,
+                              int64_t time_ns, vst__lane_item *item);
+
+/* lanes_draw.c: a wide window is drawn from runs that are a bit narrower than
  * its pixels, so the number of items does not matter. */
 vst__run vst__lane_run(const vst__lane_item *item);
-/* Returns whether an item is drawn by itself. A wait narrower than a pixel
- * belongs to the run of steps around it. */
-bool vst__lane_is_drawn(const vst__run *run, int64_t width_ns);
 vst_status vst__lane_levels_make(const vst__lanes *lanes, vst__lane_row *row);
 void vst__lane_levels_free(vst__lane_row *row);
-/* Returns the coarsest level whose runs are no wider than a pixel; NULL: draw
- * the items themselves. */
-const vst__lane_level *vst__lane_levels_find(const vst__lane_row *row,
-                                             int64_t pixel_ns);
 
 #endif

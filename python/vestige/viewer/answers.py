@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 JSON = "application/json; charset=utf-8"
+RANGE_AT = 16  # position of the range in the head of a picture that the core drew
 BINARY = "application/octet-stream"
 
 
@@ -71,6 +73,13 @@ class Problem(Exception):
 
 def as_json(value: Any, *, status: int = 200, headers: Iterable[tuple[str, str]] = ()) -> Answer:
     return Answer(to_json(value).encode(), JSON, status=status, headers=headers)
+
+
+def as_picture(drawn: bytes, start: int, end: int) -> Answer:
+    """Converts a picture that the core drew to times that begin at the page's beginning."""
+    picture = bytearray(drawn)
+    struct.pack_into("<qq", picture, RANGE_AT, start, end)
+    return Answer(bytes(picture))
 
 
 def to_json(value: Any) -> str:

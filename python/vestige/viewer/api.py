@@ -12,11 +12,10 @@ from vestige.reading import activities
 from vestige.reading.kinds import INSTANT, NAMES
 from vestige.reading.metadata import load_json
 
-from .answers import Answer, Problem, as_json
+from .answers import Answer, Problem, as_json, as_picture
 from .exports import Tickets, Wanted
 from .fields import Fields
 from .lanes import LaneAnswers, state_sums
-from .pictures import as_picture
 from .sources import Sources
 
 TYPE_CHECKING = False

@@ -11,10 +11,9 @@ from vestige.reading.awaits import describe_awaits
 from vestige.reading.kinds import INSTANT
 from vestige.reading.metadata import load_json
 
-from .answers import Answer, Problem, as_json
+from .answers import Answer, Problem, as_json, as_picture
 from .calls import call_around
 from .fields import LIMIT
-from .pictures import draw_lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +64,9 @@ class LaneAnswers:
         return as_json({**described, **describe_kind(shown, kind)})
 
     def _window(self, request: Request, fields: Fields) -> Answer:
-        return draw_lanes(self._lanes(request, fields), fields, self._traces.start_ns)
+        (start, end), numbers = fields.range(), fields.numbers("lanes") or []
+        lanes = self._lanes(request, fields)
+        return as_picture(lanes.draw(self._absolute(start), self._absolute(end), fields.pixels(), numbers), start, end)
 
     def _at(self, request: Request, fields: Fields) -> Answer:
         lanes = self._lanes(request, fields)
