@@ -303,10 +303,19 @@ static size_t memory_rank(const vst_memory_summary *s, amounts_fn of,
     return found;
 }
 
+static vst_status begin_firsts(vst__filling *filling)
+{
+    const char *views[VST_MEMORY_VIEWS];
+
+    for (int i = 0; i < VST_MEMORY_VIEWS; i++)
+        views[i] = vst_memory_view_name((vst_memory_view)i);
+    return vst__names_add(filling, views, VST_MEMORY_VIEWS);
+}
+
 /* `of` is the number of a row of memory_nodes, or of memory_frames for lines.
  */
 #define FIRSTS_COLUMNS(COLUMN)                                                 \
-    COLUMN(STRING, view, vst_memory_view_name((vst_memory_view)view))          \
+    COLUMN(OWN, view, view)                                                    \
     COLUMN(I32, of, is_line ? s->lines[index].frame : index)                   \
     AMOUNT_COLUMNS(COLUMN)
 
@@ -350,12 +359,14 @@ static void put_lines(vst__filling *filling)
 const vst__table vst__table_memory_stacks = {
     .name = "memory_stacks",
     VST_COLUMNS(FIRSTS_COLUMNS),
+    .begin = begin_firsts,
     .put = put_stacks,
 };
 
 const vst__table vst__table_memory_lines = {
     .name = "memory_lines",
     VST_COLUMNS(FIRSTS_COLUMNS),
+    .begin = begin_firsts,
     .put = put_lines,
 };
 

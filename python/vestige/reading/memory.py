@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,30 +29,10 @@ STACKS = ("memory_nodes", "memory_stacks")
 INNER_MAX, OUTER_MAX = 192, 64
 
 
-class Amount(NamedTuple):
-    """A number of allocations and their bytes; `error` is the standard error of the bytes, 0 unless sampled."""
-
-    count: int  # type: ignore[assignment]
-    bytes: int
-    error: int
-
-
-class Frame(NamedTuple):
-    function: str
-    file: str
-    shown_file: str
-    line: int  # 0: unknown
-    native: bool
-
-
-class Thread(NamedTuple):
-    number: int
-    tid: int
-    name: str
-    allocated: Amount
-    freed: Amount
-
-
+# A number of allocations and their bytes; `error` is the standard error of the bytes, 0 unless sampled.
+Amount = namedtuple("Amount", "count bytes error")
+Frame = namedtuple("Frame", "function file shown_file line native")  # line 0: unknown
+Thread = namedtuple("Thread", "number tid name allocated freed")  # two amounts
 CUT = Frame("[frames left out]", "", "", 0, False)
 
 
@@ -66,6 +46,7 @@ class MemorySummary:
         self._frames = tables["memory_frames"]
         self._nodes = tables.get("memory_nodes")
         self._made: dict[int, Frame] = {}
+        self._stacks: dict[int, list[Frame]] = {}  # views share stacks
         self.facts = _only(tables["memory_process"]) or {}
         views = list(tables["memory_views"])
         self.views = {row.view: _amount(row) for row in views}
@@ -82,11 +63,11 @@ class MemorySummary:
             Thread(own.thread, own.tid, own.name, _amount(own), _amount(freed)) for own, freed in zip(sums, sums)
         ]
         self.lines: dict[str, list[tuple[Amount, Frame]]] = {view: [] for view in self.views}
-        for row in tables["memory_lines"]:
-            self.lines[row.view].append((_amount(row), self._frame(row.of)))
+        for view, number, amount in _firsts(tables["memory_lines"]):
+            self.lines[view].append((amount, self._frame(number)))
         self.stacks: dict[str, list[tuple[Amount, list[Frame]]]] = {view: [] for view in self.views}
-        for row in tables.get("memory_stacks", ()):
-            self.stacks[row.view].append((_amount(row), self._stack(row.of)))
+        for view, number, amount in _firsts(tables["memory_stacks"]) if self._nodes is not None else ():
+            self.stacks[view].append((amount, self._stack(number)))
 
     def _frame(self, number: int) -> Frame:
         if number not in self._made:
@@ -95,23 +76,34 @@ class MemorySummary:
 
     def _stack(self, node: int) -> list[Frame]:
         """Returns a stack's frames, innermost first."""
-        numbers = list(self._numbers(node))
-        if len(numbers) <= INNER_MAX + OUTER_MAX:
-            return [self._frame(number) for number in numbers]
-        inner, outer = numbers[:INNER_MAX], numbers[-OUTER_MAX:]
-        return [*map(self._frame, inner), CUT, *map(self._frame, outer)]
+        if node not in self._stacks:
+            numbers = self._numbers(node)
+            frames = [*map(self._frame, numbers[:INNER_MAX])]
+            if len(numbers) > INNER_MAX + OUTER_MAX:
+                frames.append(CUT)
+                numbers = numbers[-OUTER_MAX:]
+            else:
+                numbers = numbers[INNER_MAX:]
+            self._stacks[node] = [*frames, *map(self._frame, numbers)]
+        return self._stacks[node]
 
-    def _numbers(self, node: int) -> Iterator[int]:
+    def _numbers(self, node: int) -> list[int]:
         assert self._nodes is not None
-        parents, frames = self._nodes["parent"], self._nodes["frame"]
+        parents, frames, numbers = self._nodes["parent"], self._nodes["frame"], []
         while node:
-            yield frames[node]
+            numbers.append(frames[node])
             node = parents[node]
+        return numbers
 
 
 def _only(rows: Any) -> dict[str, Any] | None:
     """Returns the only row of a table by name, or None if the table is empty."""
     return {name: rows[name][0] for name in rows.columns} if len(rows) else None
+
+
+def _firsts(rows: Any) -> Iterator[tuple[str, int, Amount]]:
+    amounts = map(Amount, rows["count"], rows["bytes"], rows["error"])
+    return zip(rows["view"], rows["of"], amounts)
 
 
 def _amount(row: Any) -> Amount:

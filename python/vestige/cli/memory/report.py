@@ -280,5 +280,5 @@ def _print_csv(read: Read, options: Namespace) -> None:
 def _place(frame: Frame) -> str:
     """Returns `file:line function`, as the .csv file has it."""
     if not frame.file:
-        return frame.function
+        return str(frame.function)
     return f"{frame.file}:{frame.line} {frame.function}" if frame.line else f"{frame.file} {frame.function}"
