@@ -17,13 +17,17 @@ default=${PY:-$(scripts/find_python.sh --default)}
 parts=$*
 if [ -z "$parts" ]; then
     # Lint first, which costs least to mend. Then the parts that take longest, so that
-    # both processors have work until the end, and the parts in C, which use both by
-    # themselves.
+    # both processors have work until the end: the two newest Pythons share what is the
+    # same on every Python. Last the parts in C, which use both processors by themselves.
     bring_missing
-    parts="lint python-$default hooks torch"
+    parts="lint"
+    newest=2
     for version in $(scripts/find_python.sh --all | sort -rV); do
+        [ "$newest" != 0 ] || parts="$parts python-$default hooks torch"
+        newest=$((newest - 1))
         [ "$version" = "$default" ] || parts="$parts python-$version"
     done
+    [ "$newest" -lt 0 ] || parts="$parts python-$default hooks torch"
     # To build one takes minutes: the newest that is here. Make check NAME=slow takes each.
     version=$(scripts/find_python.sh --free-threaded | tail -n 1)
     parts="$parts ${version:+python-$version}"
