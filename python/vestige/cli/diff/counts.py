@@ -11,6 +11,7 @@ import re
 from vestige.cli.report.data import shown_name
 from vestige.reading.kinds import ANNOTATION, NATIVE, OPERATOR, PYTHON
 from vestige.reading.libraries import OWN
+from vestige.reading.memory import read_memory
 
 from .data import keys_of
 
@@ -99,8 +100,7 @@ class Counts:
 
     def _take_allocations(self, source: Source) -> None:
         """Counts the allocations of each function, which are known without calls, too."""
-        for row in source.open().memory(rows=-1, stacks=False)["lines"]["total"].rows:
-            frame, amount = row["frame"], row["amounts"]["total"]
+        for amount, frame in read_memory(source.open(), rows=-1, stacks=False).lines["total"]:
             name = steady_name(f"{frame.shown_file}: {frame.function}")
             self.shown.setdefault(name, f"{frame.shown_file}:{frame.line}: {frame.function}")
             if SERVES_THREADS.search(frame.shown_file):
