@@ -9,13 +9,18 @@
 /* ---- buckets ------------------------------------------------------------- */
 
 /* The C library's log2 and exp2 would need version 2.29 of it, and wheels run
- * on 2.28. These two are exact at powers of two. */
-static double binary_log(double value)
-{
-    int exponent;
-    double part = 2 * frexp(value, &exponent);
+ * on 2.28. The functions here are exact at powers of two. */
 
-    return exponent - 1 + log1p(part - 1) / M_LN2;
+/* Returns the index of a value's bucket at the first scale; ns is at least 1. A
+ * power of two is the last value of its bucket. */
+static int32_t index_of(int64_t ns)
+{
+    const int32_t per_power = 1 << VST_HISTOGRAM_SCALE;
+    int zeros = __builtin_clzll((uint64_t)ns);
+    double part = (double)((uint64_t)ns << zeros) * 0x1p-63; /* from 1 to 2 */
+    double log = log1p(part - 1) * (per_power / M_LN2);
+
+    return (63 - zeros) * per_power + (int32_t)ceil(log) - 1;
 }
 
 static double binary_power(double exponent)
@@ -23,15 +28,6 @@ static double binary_power(double exponent)
     double whole = floor(exponent);
 
     return ldexp(1 + expm1((exponent - whole) * M_LN2), (int)whole);
-}
-
-/* Returns the index of a value's bucket at the first scale. A power of two is
- * the last value of its bucket. */
-static int32_t index_of(int64_t ns)
-{
-    double log = binary_log((double)ns);
-
-    return (int32_t)ceil(ldexp(log, VST_HISTOGRAM_SCALE)) - 1;
 }
 
 /* Returns where a bucket begins. */
