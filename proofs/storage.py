@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import re
 import statistics
 import subprocess
@@ -243,6 +244,7 @@ class Proof:
 
 def prove(python: str, options: argparse.Namespace) -> tuple[list[str], list[str]]:
     with tempfile.TemporaryDirectory(prefix="vestige-storage-") as folder:
+        os.environ["VESTIGE_TMPDIR"] = folder  # so that no local file is left behind
         proof = Proof(python, options.seconds, Path(folder))
         lines = [proof.stalls(options.runs, options.stall)]
         lines += [proof.fails(number) for number in (errno.EIO, errno.ENOSPC, errno.EDQUOT)]
