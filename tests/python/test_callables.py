@@ -342,6 +342,21 @@ main()
 
 
 @WITH_THUNKS
+def test_what_a_partial_holds_has_the_references_that_it_has_without_us(engine):
+    def counts(one, *more, three=None):
+        return sys.getrefcount(one), sys.getrefcount(counts)
+
+    def outer():
+        bound = functools.partial(counts, object())
+        return [bound(), bound(1), bound(three=1), functools.partial(counts, object())(1)]
+
+    found = []
+    outer()
+    without = outer()
+    record(lambda: found.extend(outer()), engine=engine)
+    assert found == without
+
+
 def test_a_recursion_through_a_partial_goes_as_deep(engine, workplace):
     if engine == "monitoring" and sys.version_info < (3, 13):
         pytest.skip("the interpreter itself counts a level more where calls are watched")
