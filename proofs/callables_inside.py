@@ -25,21 +25,21 @@ from callables_tools import called, recorded, seen_by, tools
 from vestige import _core, profile
 
 FOLDER = Path(sys.argv[2])
-CYTHON = "def double(x):\n    return x + x\ncdef class Box:\n    def get(self):\n        return 1\n"
+CYTHON = "def double(x):\n    return x + x\ncdef class Box:\n    def shake(self):\n        return 1\n"
 NANOBIND = """
 #include <nanobind/nanobind.h>
-struct Box { int get() { return 1; } };
+struct Box { int shake() { return 1; } };
 NB_MODULE(by_nanobind, m) {
     m.def("twice", [](int x) { return x + x; });
-    nanobind::class_<Box>(m, "Box").def(nanobind::init<>()).def("get", &Box::get);
+    nanobind::class_<Box>(m, "Box").def(nanobind::init<>()).def("shake", &Box::shake);
 }
 """
 PYBIND11 = """
 #include <pybind11/pybind11.h>
-struct Box { int get() { return 1; } };
+struct Box { int shake() { return 1; } };
 PYBIND11_MODULE(by_pybind11, m) {
     m.def("thrice", [](int x) { return 3 * x; });
-    pybind11::class_<Box>(m, "Box").def(pybind11::init<>()).def("get", &Box::get);
+    pybind11::class_<Box>(m, "Box").def(pybind11::init<>()).def("shake", &Box::shake);
 }
 """
 
@@ -137,7 +137,7 @@ def cython():
     module = cythonize([Extension("by_cython", [str(path)])], quiet=True, language_level=3)[0]
     made = _cython(Path(module.sources[0]))
     box = made.Box()
-    return lambda: (made.double(2), box.get(), made.Box())
+    return lambda: (made.double(2), box.shake(), made.Box())
 
 
 def _cython(source):
@@ -156,7 +156,7 @@ def nanobind():
     flags = [f"-I{folder / 'include'}", f"-I{folder / 'ext/robin_map/include'}", str(folder / "src/nb_combined.cpp")]
     made = compiled("by_nanobind", NANOBIND, ".cpp", "-fvisibility=hidden", *flags)
     box = made.Box()
-    return lambda: (made.twice(2), box.get(), made.Box())
+    return lambda: (made.twice(2), box.shake(), made.Box())
 
 
 def pybind11():
@@ -164,7 +164,7 @@ def pybind11():
 
     made = compiled("by_pybind11", PYBIND11, ".cpp", f"-I{binding.get_include()}", "-fvisibility=hidden")
     box = made.Box()
-    return lambda: (made.thrice(2), box.get(), made.Box())
+    return lambda: (made.thrice(2), box.shake(), made.Box())
 
 
 def cffi():

@@ -8,8 +8,9 @@
  * has recorded them as open. Calls in C that are open then end unseen.
  *  - A generator resumed by throw() gives PY_THROW and no PY_RESUME.
  *  - CALL fires for every callable; Python functions have events of their own,
- * and callable_ids.c says which others are recorded. For a bound method around
- * a C function, CALL names the method and C_RETURN the function.
+ * and callable_ids.c says which others are recorded; ufuncs and other objects
+ * with a thunk record themselves. For a bound method around a C function, CALL
+ * names the method and C_RETURN the function.
  *
  * Any thread with the GIL; where there is none, any thread. */
 #include "calls/monitoring_hooks.h"
