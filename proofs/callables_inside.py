@@ -1,7 +1,8 @@
 """Runs in the process that proofs/callables.py starts: calls callables of each kind and says what was recorded.
 
 python callables_inside.py names FOLDER     # the kinds
-python callables_inside.py KIND FOLDER      # {engine: the calls of one function} of a kind, or {"error": why not}; what tools see
+python callables_inside.py KIND FOLDER      # {engine: the calls of one function} of a kind, or {"error": why not}; what tools record
+python callables_inside.py torch FOLDER     # {kind: names of the calls that torch.profiler records}; torch-pyside6 for that kind
 python callables_inside.py numeric FOLDER   # {program: {"shares": [share of CPU time in C functions, in all callables]}}
 
 Each kind has a process of its own: PyQt6 and PySide6 bring different builds of the same libraries.
@@ -21,7 +22,7 @@ import types
 from collections import deque
 from pathlib import Path
 
-from callables_tools import called, recorded, seen_by, tools
+from callables_tools import by_torch, called, called_by, recorded, tools
 from vestige import _core, profile
 
 FOLDER = Path(sys.argv[2])
@@ -337,11 +338,25 @@ def one_kind(kind):
         function = kind()
         function()
         calls = {engine: direct_calls(function, engine) for engine in _core.engines}
-        names = sorted({called(one) for found in calls.values() for one in found})
-        seen = {name: seen_by(tool, function, names) for name, tool in tools().items()}
+        seen = {name: called_by(tool, function) for name, tool in tools().items()}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:150]}
+    names = sorted({called(one) for found in calls.values() for one in found})
     return {"calls": calls, "names": names, "seen": seen}
+
+
+def torch():
+    """What torch.profiler records. It takes long to load, so most kinds share a process."""
+    found = {}
+    for name, kind in KINDS.items():
+        if importlib.util.find_spec("torch") and (name == "pyside6") == (sys.argv[1] == "torch-pyside6"):
+            try:
+                function = kind()
+                function()
+                found[name] = called_by(by_torch, function)
+            except ImportError:
+                continue
+    return found
 
 
 # ---- ten numeric programs ------------------------------------------------------------
@@ -451,6 +466,8 @@ def numeric():
 def run(what):
     if what == "names":
         return list(KINDS)
+    if what.startswith("torch"):
+        return torch()
     return numeric() if what == "numeric" else one_kind(KINDS[what])
 
 

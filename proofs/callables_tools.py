@@ -1,7 +1,6 @@
 """The calls in C that vestige and other tools record while a function runs, by the names that each tool gives them.
 
-A tool is a function that runs another one and returns the names of the calls in C. tools() returns those that are installed:
-torch only with Pythons for which it has a wheel.
+A tool is a function that runs another one and returns the names of the calls in C.
 """
 
 import cProfile
@@ -36,7 +35,7 @@ def recorded(function, engine):
 def by_cprofile(function):
     prof = cProfile.Profile()
     prof.runcall(function)
-    return {name for (_, _, name) in pstats.Stats(prof).stats if name.startswith("<") and "Profiler" not in name}
+    return {name for (file, _, name) in pstats.Stats(prof).stats if file == "~" and "Profiler" not in name}
 
 
 def by_viztracer(function):
@@ -61,18 +60,9 @@ def by_torch(function):
     return {name for name in names if name.startswith("<")}
 
 
-def by_engine(engine):
-    return lambda function: {e["name"] for e in recorded(function, engine) if e["name"].startswith("<built-in")}
-
-
 def tools():
-    """Returns {name: tool}; vestige's engines first."""
-    found = {engine: by_engine(engine) for engine in _core.engines} | {"cProfile": by_cprofile}
-    if importlib.util.find_spec("viztracer"):
-        found["VizTracer"] = by_viztracer
-    if importlib.util.find_spec("torch"):
-        found["torch.profiler"] = by_torch
-    return found
+    """Returns {name: tool} of those that load quickly and are installed."""
+    return {"cProfile": by_cprofile} | ({"VizTracer": by_viztracer} if importlib.util.find_spec("viztracer") else {})
 
 
 def called(shown):
@@ -84,7 +74,6 @@ def called(shown):
     return next((word for word in words if word not in kinds), "").rpartition(".")[2]
 
 
-def seen_by(tool, function, names):
-    """Which of the names the tool has."""
-    found = {called(shown) for shown in tool(function)}
-    return [name for name in names if name in found]
+def called_by(tool, function):
+    """The names of all calls in C that the tool records."""
+    return sorted({called(shown) for shown in tool(function)})

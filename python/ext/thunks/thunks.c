@@ -321,6 +321,21 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
     return id ? record(s, w, in, id) : forward(s, w);
 }
 
+/* Handles calls of this interpreter whose slot has no id. Programs that make
+ * many objects call classes which have no span of their own: these are
+ * forwarded first. */
+static VST_NOINLINE VST_HOT PyObject *call_unnamed(PyObject *a, PyObject *b,
+                                                   PyObject *c, PyObject *d,
+                                                   PyObject *e, uint32_t number)
+{
+    const vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
+    words w = {a, b, c, d, e};
+
+    if (s->is_call_slot && PyType_Check(a) && vpy_callable_id_at_once(a) == 0)
+        return forward(s, w);
+    return call_other(a, b, c, d, e, number);
+}
+
 __attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
                                                        PyObject *c, PyObject *d,
                                                        PyObject *e,
@@ -340,7 +355,7 @@ __attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
                                                  nothing is recorded */
         id = id_as_before(s, rest, tstate, a);
         if (!VST_LIKELY(id))
-            return call_other(a, b, c, d, e, number);
+            return call_unnamed(a, b, c, d, e, number);
     }
     /* Functions that import went through call_other. */
     if (!VST_LIKELY(vpy_frames_catch_up(tstate) && caller_is_recorded(tstate)))
