@@ -233,3 +233,130 @@ async def main():
 
 
 asyncio.run(main())
+
+# %% planted: compressing answers in a coroutine
+import asyncio
+import lzma
+import random
+
+ANSWERS = 10  # 8..14
+data = random.Random(3).randbytes(300_000)
+
+
+async def answer(number):
+    body = lzma.compress(data, preset=6)  # planted
+    await asyncio.sleep(0)
+    return len(body)
+
+
+async def beat():
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+
+
+async def main():
+    task = asyncio.create_task(beat())
+    for number in range(ANSWERS):
+        await answer(number)
+        await asyncio.sleep(0.001)
+    await task
+
+
+asyncio.run(main())
+
+# %% planted: a nested helper that validates everything
+import asyncio
+
+ROWS = 40000  # 30000..60000
+
+
+def is_valid(row):
+    return row % 7 != 3 and row >= 0
+
+
+def validate(rows):
+    return [row for row in rows if is_valid(row)]  # planted
+
+
+class View:
+    async def get(self):
+        rows = range(ROWS)
+        return len(self.select(rows))  # planted
+
+    def select(self, rows):
+        kept = []
+        for _ in range(8):
+            kept += validate(rows)  # planted
+        return kept
+
+
+async def client(view):
+    for _ in range(4):
+        await asyncio.sleep(0.01)
+        await view.get()  # planted
+
+
+async def main():
+    view = View()
+    await asyncio.gather(client(view), client(view), *(asyncio.sleep(0.01 * n) for n in range(10)))
+
+
+asyncio.run(main())
+
+# %% planted: json in a protocol's callback
+import asyncio
+import json
+
+MESSAGES = 8  # 6..10
+text = json.dumps([{"n": n, "text": "x" * 20} for n in range(90000)])
+
+
+class Protocol(asyncio.Protocol):
+    def __init__(self):
+        self.size = 0
+
+    def data_received(self, data):
+        rows = json.loads(text)  # planted
+        self.size += len(json.dumps(rows))  # planted
+
+
+async def main():
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Protocol, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    for _ in range(MESSAGES):
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+    writer.close()
+    server.close()
+
+
+asyncio.run(main())
+
+# %% healthy: computing with pauses for the loop
+import asyncio
+
+
+def piece(first):
+    return sum(n * n for n in range(first, first + 4000))
+
+
+async def work():
+    total = 0
+    for first in range(0, 1_200_000, 4000):
+        total += piece(first)
+        await asyncio.sleep(0)
+    return total
+
+
+async def beat():
+    for _ in range(20):
+        await asyncio.sleep(0.01)
+
+
+async def main():
+    print(await asyncio.gather(work(), beat()))
+
+
+asyncio.run(main())

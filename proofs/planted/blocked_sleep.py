@@ -269,3 +269,156 @@ async def main():
 
 
 asyncio.run(main())
+
+# %% planted: a lock of threading in a coroutine
+import asyncio
+import threading
+import time
+
+lock = threading.Lock()
+
+
+def keeper():
+    for _ in range(10):
+        with lock:
+            time.sleep(0.1)
+        time.sleep(0.001)
+
+
+async def tick():
+    for _ in range(40):
+        await asyncio.sleep(0.005)
+
+
+async def handle():
+    for _ in range(8):
+        await asyncio.sleep(0.003)
+        with lock:  # planted
+            pass
+
+
+async def main():
+    thread = threading.Thread(target=keeper)
+    thread.start()
+    await asyncio.gather(tick(), handle())
+    thread.join()
+
+
+asyncio.run(main())
+
+# %% planted: a synchronous retry library below an async handler
+import asyncio
+import time
+
+
+class Backend:
+    def fetch(self, key):
+        self._pause()
+        return key
+
+    def _pause(self):
+        time.sleep(0.08)  # planted
+
+
+class Handler:
+    def __init__(self):
+        self.backend = Backend()
+
+    async def __call__(self, key):
+        return self.backend.fetch(key)  # planted
+
+
+async def beat(beats):
+    while len(beats) < 30:
+        beats.append(1)
+        await asyncio.sleep(0.01)
+
+
+async def main():
+    handler, beats = Handler(), []
+    task = asyncio.create_task(beat(beats))
+    for number in range(10):
+        await handler(number)  # planted
+        await asyncio.sleep(0.01)
+    await task
+
+
+asyncio.run(main())
+
+# %% planted: a blocking queue in a callback
+import asyncio
+import queue
+import threading
+import time
+
+jobs = queue.Queue()
+
+
+def produce():
+    for number in range(8):
+        time.sleep(0.1)
+        jobs.put(number)
+
+
+def take(found):
+    found.append(jobs.get())  # planted
+
+
+async def main():
+    loop, found = asyncio.get_running_loop(), []
+    thread = threading.Thread(target=produce)
+    thread.start()
+    for _ in range(8):
+        loop.call_soon(take, found)
+        await asyncio.sleep(0.002)
+    thread.join()
+    print(found)
+
+
+asyncio.run(main())
+
+# %% healthy: an event loop in a thread beside a blocking main thread
+import asyncio
+import threading
+import time
+
+
+async def work():
+    total = 0
+    for _ in range(60):
+        await asyncio.sleep(0.01)
+        total += sum(range(3000))
+    return total
+
+
+thread = threading.Thread(target=lambda: print(asyncio.run(work())))
+thread.start()
+total = 0
+for number in range(1_500_000):
+    total += number % 3
+thread.join()
+
+# %% healthy: a websocket-like server that pings
+import asyncio
+
+PINGS = 60  # 40..80
+
+
+async def serve(reader, writer):
+    while data := await reader.read(64):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    for _ in range(PINGS):
+        writer.write(b"ping")
+        await reader.read(64)
+        await asyncio.sleep(0.01)
+    writer.close()
+
+
+asyncio.run(main())

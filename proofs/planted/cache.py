@@ -246,3 +246,62 @@ def drain(jobs):
 
 
 print(drain(OrderedDict((f"job{number}", number) for number in range(JOBS))))
+
+# %% planted: a method cache by lru_cache on a cycle of keys
+import functools
+
+KEYS = 200  # 150..260
+ROUNDS = 12  # 8..15
+
+
+@functools.lru_cache(maxsize=128)
+def price(key):
+    return sum((key * n) % 97 for n in range(600))
+
+
+def invoice():
+    return sum(price(key) for _ in range(ROUNDS) for key in range(KEYS))  # planted
+
+
+print(invoice())
+
+# %% planted: a bounded dict that pops the oldest
+ROOM = 64  # 50..90
+KEYS = 150  # 120..180
+
+
+class Cache:
+    def __init__(self):
+        self.data = {}
+
+    def get(self, key):
+        if key not in self.data:
+            if len(self.data) >= ROOM:
+                self.data.pop(next(iter(self.data)))  # planted
+            self.data[key] = self.make(key)  # planted
+        return self.data[key]
+
+    def make(self, key):
+        return sum((key * n) % 89 for n in range(800))
+
+
+def run(cache):
+    total = 0
+    for _ in range(15):
+        for key in range(KEYS):
+            total += cache.get(key)  # planted
+    return total
+
+
+print(run(Cache()))
+
+# %% healthy: a cache with room
+import functools
+
+
+@functools.lru_cache(maxsize=1024)
+def price(key):
+    return sum((key * n) % 97 for n in range(3000))
+
+
+print(sum(price(key) for _ in range(3000) for key in range(200)))

@@ -141,3 +141,52 @@ def main():
 
 
 main()
+
+# %% planted: a pipe that is read line by line
+import subprocess
+
+
+def stream(command):
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    lines = [line for line in process.stdout]  # planted
+    process.wait()  # planted
+    return lines
+
+
+print(len(stream(["/bin/sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 0.25; done"])))
+
+# %% planted: asyncio's subprocess
+import asyncio
+
+
+async def convert():
+    process = await asyncio.create_subprocess_exec("/bin/sleep", "1")  # planted
+    return await process.wait()  # planted
+
+
+asyncio.run(convert())
+
+# %% planted: os.waitpid after a fork
+import os
+import time
+
+
+def run_child():
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(1.1)  # planted
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)  # planted
+    return status
+
+
+print(run_child())
+
+# %% healthy: a child that is started and left alone
+import subprocess
+
+process = subprocess.Popen(["/bin/sleep", "0.3"])
+total = 0
+for number in range(2_500_000):
+    total += number & 3
+process.wait()

@@ -161,3 +161,67 @@ def work():
 
 
 print(work())
+
+# %% planted: a large cache of objects, and many new containers
+CACHE = 250000  # 200000..400000
+ROUNDS = 400000  # 300000..500000
+
+
+class Item:
+    def __init__(self, n):
+        self.n, self.next = n, None
+
+
+def fill():
+    return [Item(n) for n in range(CACHE)]  # planted
+
+
+def churn(cache):
+    kept = []
+    for number in range(ROUNDS):
+        kept.append([number])  # planted
+    return len(kept)
+
+
+import gc
+
+gc.set_threshold(500, 5, 2)
+cache = fill()
+print(churn(cache))
+
+# %% planted: a handler that collects after each request
+import gc
+
+
+class Application:
+    def __init__(self):
+        self.sessions = [{"id": n, "data": [n] * 3} for n in range(60000)]
+
+    def handle(self, n):
+        result = sum(range(n % 300))
+        self.cleanup()
+        return result
+
+    def cleanup(self):
+        gc.collect()  # planted
+
+
+application = Application()
+print(sum(application.handle(n) for n in range(60)))
+
+# %% healthy: a freeze after start-up
+import gc
+
+rows = [[n] for n in range(100_000)]
+gc.collect()
+gc.freeze()
+
+
+def work():
+    total = 0
+    for number in range(2_000_000):
+        total += number & 3
+    return total
+
+
+print(work(), len(rows))

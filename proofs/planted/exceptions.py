@@ -211,3 +211,100 @@ def work(table):
 
 
 print(work({}))
+
+# %% planted: EAFP on a dictionary in one function
+STEPS = 500000  # 400000..700000
+
+
+def count(words):
+    found = {}
+    missed = 0
+    for word in words:
+        try:
+            found[word] += 1  # planted
+        except KeyError:
+            missed += 1
+    return missed
+
+
+print(count(range(STEPS)))
+
+# %% planted: converting fields, a helper that catches
+FIELDS = 300000  # 250000..400000
+
+
+def as_number(text):
+    try:
+        return float(text)  # planted
+    except ValueError:
+        return None
+
+
+def convert(rows):
+    return [as_number(each) for each in rows]  # planted
+
+
+print(sum(each is None for each in convert(["12.5 EUR"] * FIELDS)))
+
+# %% planted: a nested generator that is asked for too much
+TIMES = 150000  # 120000..200000
+
+
+class Missing(Exception):
+    pass
+
+
+class Store:
+    def __init__(self):
+        self.items = {1: "a"}
+
+    def get(self, key):
+        try:
+            return self.items[key]  # planted
+        except KeyError:
+            raise Missing(key) from None  # planted
+
+
+def look(store):
+    misses = 0
+    for key in range(TIMES):
+        try:
+            store.get(key)  # planted
+        except Missing:
+            misses += 1
+    return misses
+
+
+print(look(Store()))
+
+# %% planted: getattr that raises in __getattr__
+TIMES = 200000  # 150000..250000
+
+
+class Proxy:
+    def __init__(self, target):
+        self._target = target
+
+    def __getattr__(self, name):
+        raise AttributeError(name)  # planted
+
+
+def probe(proxy):
+    return sum(hasattr(proxy, "missing") for _ in range(TIMES))  # planted
+
+
+print(probe(Proxy(1)))
+
+# %% healthy: a loop over generators and next with a default
+def numbers(n):
+    for each in range(n):
+        yield each
+
+
+total = 0
+for _ in range(2000):
+    total += next(numbers(3), 0)
+    total += sum(numbers(60))
+for each in range(1_000_000):
+    total += each & 1
+print(total)

@@ -198,3 +198,115 @@ def crunch(seed):
 if __name__ == "__main__":
     with multiprocessing.get_context("fork").Pool(2) as pool:
         print(pool.map(crunch, [1, 2]))
+
+# %% planted: a pool that parses and one main thread that works, too
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+DOCUMENTS = 160  # 120..200
+document = json.dumps([{"id": n, "name": f"n{n}", "tags": ["a", "b"]} for n in range(60)])
+
+
+def score(rows):
+    total = 0
+    for row in rows:
+        for key, value in row.items():
+            total += len(key) + len(str(value))  # planted
+    return total
+
+
+def handle(text):
+    return sum(score(json.loads(text)) for _ in range(8))  # planted
+
+
+def main():
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(handle, document) for _ in range(DOCUMENTS)]  # planted
+        print(sum(each.result() for each in futures))
+
+
+main()
+
+# %% planted: threads of pure loops, started by a helper
+import threading
+
+STEPS = 1500000  # 1000000..2000000
+
+
+def spin(steps, out):
+    total = 0
+    for number in range(steps):
+        total += number * number  # planted
+    out.append(total)
+
+
+def parallel(function, count):
+    out = []
+    threads = [threading.Thread(target=function, args=(STEPS, out)) for _ in range(count)]  # planted
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return out
+
+
+print(len(parallel(spin, 4)))
+
+# %% planted: run_in_executor for templates
+import asyncio
+import string
+from functools import partial
+
+PAGES = 24  # 20..30
+template = string.Template("$a and $b of $c, " * 40)
+
+
+def render(template, number):
+    text = ""
+    for row in range(150):
+        text = template.substitute(a=row, b=number, c=len(text))  # planted
+    return len(text)
+
+
+async def main():
+    loop = asyncio.get_running_loop()
+    jobs = [loop.run_in_executor(None, partial(render, template, n)) for n in range(PAGES)]  # planted
+    print(sum(await asyncio.gather(*jobs)))
+
+
+asyncio.run(main())
+
+# %% healthy: a thread that computes while the main thread waits
+import threading
+
+STEPS = 2500000  # 2000000..4000000
+
+
+def work():
+    total = 0
+    for number in range(STEPS):
+        total += number & 7
+    print(total)
+
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+
+# %% healthy: compression in threads
+import threading
+import zlib
+
+data = bytes(range(256)) * 40000
+
+
+def pack():
+    for _ in range(3):
+        zlib.compress(data, 6)
+
+
+threads = [threading.Thread(target=pack) for _ in range(2)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()

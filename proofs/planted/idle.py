@@ -241,3 +241,186 @@ def parse(lines):
 
 
 print(sum(parse(read())))
+
+# %% healthy: a scheduler thread with a condition and a timer
+import threading
+import time
+
+condition = threading.Condition()
+stop = False
+
+
+def worker():
+    with condition:
+        while not stop:
+            condition.wait(0.1)
+
+
+thread = threading.Thread(target=worker)
+thread.start()
+total = 0
+for number in range(2_000_000):
+    total += number & 3
+with condition:
+    stop = True
+    condition.notify_all()
+thread.join()
+
+# %% healthy: a socketserver with threads and visitors in a child
+import socketserver
+import subprocess
+import sys
+import threading
+
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            self.wfile.write(line)
+
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+CLIENT = """
+import socket, sys, time
+for _ in range(5):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    f = s.makefile("rw")
+    for n in range(4):
+        f.write("hi\\n"); f.flush(); f.readline(); time.sleep(0.03)
+    s.close()
+"""
+with Server(("127.0.0.1", 0), Handler) as server:
+    child = subprocess.Popen([sys.executable, "-S", "-c", CLIENT, str(server.server_address[1])])
+    watch = threading.Thread(target=lambda: (child.wait(), server.shutdown()))
+    watch.start()
+    server.serve_forever(poll_interval=0.1)
+    watch.join()
+
+# %% healthy: a multiprocessing queue with a consumer
+import multiprocessing
+import time
+
+
+def consume(jobs, done):
+    while (job := jobs.get()) is not None:
+        done.put(sum(k * k for k in range(job)))
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    jobs, done = context.Queue(), context.Queue()
+    child = context.Process(target=consume, args=(jobs, done))
+    child.start()
+    for n in range(12):
+        jobs.put(50_000 + n)
+    print(sum(done.get() for _ in range(12)))
+    jobs.put(None)
+    child.join()
+
+# %% healthy: cooperative generators in a round robin
+from collections import deque
+
+
+def task(n, steps):
+    total = 0
+    for step in range(steps):
+        total += sum(range(200 + n))
+        yield total
+
+
+def run(tasks):
+    ready = deque(tasks)
+    while ready:
+        each = ready.popleft()
+        try:
+            next(each)
+        except StopIteration:
+            continue
+        ready.append(each)
+
+
+run([task(n, 800) for n in range(10)])
+
+# %% healthy: a parser of moderate functions
+import ast
+import textwrap
+
+SOURCE = textwrap.dedent("""
+def f(a, b):
+    total = 0
+    for x in range(a):
+        total += x * b
+    return total
+""") * 60
+
+
+class Names(ast.NodeVisitor):
+    def __init__(self):
+        self.found = set()
+
+    def visit_Name(self, node):
+        self.found.add(node.id)
+
+
+def main():
+    names = Names()
+    for _ in range(6):
+        names.visit(ast.parse(SOURCE))
+    print(len(names.found))
+
+
+main()
+
+# %% healthy: a matrix product in plain Python
+N = 110  # 90..130
+
+
+def product(a, b):
+    return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)] for row in a]
+
+
+a = [[i * j % 10 for j in range(N)] for i in range(N)]
+print(product(a, a)[0][0])
+
+# %% healthy: a text index with dictionaries and regular expressions
+import collections
+import re
+
+word = re.compile(r"\w+")
+text = " ".join(f"word{n % 500} and more {n}" for n in range(40000))
+
+
+def index(text):
+    found = collections.Counter()
+    for line in re.split(r"(?<=0) ", text):
+        for each in word.findall(line):
+            found[each.lower()] += 1
+    return found
+
+
+print(len(index(text)))
+
+# %% healthy: writing and reading a CSV file
+import csv
+
+ROWS = 60000  # 50000..80000
+
+
+def write():
+    with open("t.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        for n in range(ROWS):
+            writer.writerow([n, n * 2, f"name {n}"])
+
+
+def read():
+    with open("t.csv", newline="") as file:
+        return sum(int(row[1]) for row in csv.reader(file))
+
+
+write()
+print(read())

@@ -176,3 +176,59 @@ def tax(value):
     return value * RATE
 # file: shop/rates.py
 RATE = 19
+
+# %% planted: a configuration that is read from a slow place at import
+import settings  # planted
+
+
+def work():
+    return sum(n * n for n in range(400_000))
+
+
+print(work(), settings.VALUES)
+# file: settings.py
+import backend  # planted
+
+VALUES = backend.read_all()  # planted
+# file: backend.py
+import time
+
+
+def read_all():
+    time.sleep(0.7)  # planted
+    return {"a": 1}
+
+# %% planted: a lazy import in a method of a class
+import sys
+
+
+class Reporter:
+    def write(self):
+        from plugins import drawing  # planted
+
+        return drawing.draw(3)
+
+
+total = sum(n % 7 for n in range(500_000))
+print(Reporter().write(), total)
+# file: plugins/__init__.py
+NAME = "plugins"
+# file: plugins/drawing.py
+import re
+
+PATTERNS = [re.compile(f"(a{n}|b{n})+c[{n % 10}-9]*(x|y|z{n})?") for n in range(700)]  # planted
+
+
+def draw(n):
+    return len(PATTERNS) * n
+
+# %% healthy: a module that is quick, and work
+import helper
+
+print(helper.work(1_500_000))
+# file: helper.py
+def work(steps):
+    total = 0
+    for number in range(steps):
+        total += number & 3
+    return total

@@ -298,3 +298,166 @@ for stage in stages:
     stage.start()
 for stage in stages:
     stage.join()
+
+# %% planted: two locks, one of which is held for long
+import threading
+import time
+
+WORKERS = 5  # 4..8
+ROUNDS = 30  # 20..40
+
+
+class Account:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.stats_lock = threading.Lock()
+        self.total = 0
+
+    def audit(self):
+        with self.lock:  # planted
+            self._slow()  # planted
+
+    def _slow(self):
+        time.sleep(0.005)  # planted
+
+    def count(self):
+        with self.stats_lock:
+            self.total += 1
+
+
+def run(account):
+    for _ in range(ROUNDS):
+        account.count()
+        account.audit()
+
+
+account = Account()
+threads = [threading.Thread(target=run, args=(account,)) for _ in range(WORKERS)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+
+# %% planted: a context manager that takes the lock
+import contextlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+JOBS = 100  # 70..150
+lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def exclusive():
+    lock.acquire()  # planted
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def job(number):
+    with exclusive():  # planted
+        time.sleep(0.006)  # planted
+    return number
+
+
+with ThreadPoolExecutor(6) as pool:
+    print(sum(pool.map(job, range(JOBS))))
+
+# %% planted: one thread holds the lock, many readers wait
+import threading
+import time
+
+READERS = 6  # 4..8
+guard = threading.Lock()
+state = {"version": 0}
+done = threading.Event()
+
+
+def refresh():
+    for _ in range(8):
+        with guard:
+            time.sleep(0.12)  # planted
+            state["version"] += 1
+        time.sleep(0.002)
+    done.set()
+
+
+def read():
+    while not done.is_set():
+        with guard:  # planted
+            state["version"] + 1
+        time.sleep(0.001)
+
+
+threads = [threading.Thread(target=refresh)] + [threading.Thread(target=read) for _ in range(READERS)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+
+# %% planted: a multiprocessing lock in threads around a file
+import multiprocessing
+import os
+import threading
+
+WRITES = 60  # 40..90
+lock = multiprocessing.Lock()
+
+
+def store(name, text):
+    with lock:  # planted
+        with open(name, "a") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # planted
+
+
+def work(number):
+    for each in range(WRITES):
+        store("shared.log", f"{number} {each}\n" * 50)
+
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+
+# %% healthy: a lock that one thread alone uses
+import threading
+
+STEPS = 300000  # 200000..400000
+lock = threading.Lock()
+
+
+def work():
+    total = 0
+    for number in range(STEPS):
+        with lock:
+            total += number
+    return total
+
+
+print(work())
+
+# %% healthy: barriers between phases of equal threads
+import threading
+import time
+
+barrier = threading.Barrier(3)
+
+
+def phase(number):
+    for _ in range(10):
+        time.sleep(0.05)
+        barrier.wait()
+
+
+threads = [threading.Thread(target=phase, args=(n,)) for n in range(3)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()

@@ -212,3 +212,85 @@ def work():
 
 
 print(work())
+
+# %% planted: an adapter around a logger, in an inner loop
+import logging
+
+ROWS = 20000  # 15000..25000
+logging.basicConfig(filename="adapter.log", level=logging.INFO)
+
+
+class Audit:
+    def __init__(self):
+        self.log = logging.LoggerAdapter(logging.getLogger("audit"), {"user": "u"})
+
+    def row(self, n):
+        self.log.info("row %d done", n)  # planted
+
+
+def main():
+    audit, total = Audit(), 0
+    for n in range(ROWS):
+        total += n * n
+        audit.row(n)  # planted
+    return total
+
+
+print(main())
+
+# %% planted: a progress bar on stderr
+import sys
+
+STEPS = 60000  # 50000..80000
+
+
+def progress(done, whole):
+    sys.stderr.write(f"\r{done}/{whole}")  # planted
+    sys.stderr.flush()  # planted
+
+
+def main():
+    total = 0
+    for n in range(STEPS):
+        total += n % 7
+        progress(n, STEPS)  # planted
+    return total
+
+
+print(main())
+
+# %% planted: print to a file, through a helper
+STEPS = 120000  # 90000..150000
+
+
+def trace(file, *args):
+    print(*args, file=file)  # planted
+
+
+def main():
+    with open("trace.txt", "w") as file:
+        total = 0
+        for n in range(STEPS):
+            total += n
+            trace(file, "n", n, total)  # planted
+    return total
+
+
+print(main())
+
+# %% healthy: debug that is off, guarded
+import logging
+
+log = logging.getLogger("x")
+
+
+def main():
+    total = 0
+    for n in range(2_000_000):
+        total += n & 5
+        if n % 100_000 == 0:
+            log.debug("at %d", n)
+    return total
+
+
+print(main())

@@ -389,3 +389,189 @@ with ThreadPoolExecutor(4) as pool:
     port = listener.getsockname()[1]
     print(words(list(pool.map(lambda number: fetch(port, number), range(PAGES)))))
 listener.close()
+
+# %% planted: an asyncio client that awaits each answer
+import asyncio
+
+ITEMS = 600  # 400..900
+
+
+async def serve(reader, writer):
+    while line := await reader.readline():
+        await asyncio.sleep(0.0008)
+        writer.write(line)
+        await writer.drain()
+    writer.close()
+
+
+class Client:
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+
+    async def get(self, key):
+        self.writer.write(f"{key}\n".encode())
+        await self.writer.drain()
+        return (await self.reader.readline()).strip()
+
+
+async def load(client):
+    found = {}
+    for number in range(ITEMS):
+        found[number] = await client.get(number)  # planted
+    return found
+
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    client = Client(*await asyncio.open_connection("127.0.0.1", port))
+    print(len(await load(client)))
+    client.writer.close()
+
+
+asyncio.run(main())
+
+# %% planted: a wrapper around a wrapper around a cursor
+import functools
+import sqlite3
+
+ROWS = 4000  # 3000..6000
+
+
+def logged(function):
+    @functools.wraps(function)
+    def inner(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return inner
+
+
+class Session:
+    def __init__(self):
+        self.db = sqlite3.connect("shop.db")
+        self.db.execute("create table customer(id integer primary key, name text)")
+        self.db.executemany("insert into customer values(?, ?)", ((n, f"c{n}") for n in range(ROWS)))
+        self.db.commit()
+
+    @logged
+    def one(self, sql, *args):
+        return self.db.execute(sql, args).fetchone()
+
+
+def names(session, ids):
+    return [session.one("select name from customer where id = ?", each)[0] for each in ids]  # planted
+
+
+def main():
+    session = Session()
+    for _ in range(3):
+        print(len(names(session, range(ROWS))))  # planted
+
+
+main()
+
+# %% planted: map with a lambda over a slow service
+import time
+
+ITEMS = 120  # 80..200
+
+
+def remote(key):
+    time.sleep(0.005)
+    return key * 2
+
+
+class Stub:
+    def call(self, key):
+        return remote(key)  # planted
+
+
+def total(stub):
+    return sum(map(lambda key: stub.call(key), range(ITEMS)))  # planted
+
+
+print(total(Stub()))
+
+# %% planted: a subprocess for each file
+import subprocess
+
+FILES = 120  # 90..160
+
+
+def size_of(name):
+    done = subprocess.run(["/bin/true", name])  # planted
+    return done.returncode
+
+
+def all_sizes(names):
+    sizes = {}
+    for name in names:
+        sizes[name] = size_of(name)  # planted
+    return sizes
+
+
+print(len(all_sizes([f"f{n}" for n in range(FILES)])))
+
+# %% planted: nested loops over orders and their lines
+import os
+import sqlite3
+
+ORDERS = 60  # 50..90
+LINES = 30  # 20..40
+
+
+def prepare():
+    db = sqlite3.connect("orders.db")
+    db.execute("create table line(o integer, n integer, amount integer)")
+    db.executemany("insert into line values(?, ?, 3)", ((o, n) for o in range(ORDERS) for n in range(LINES)))
+    db.commit()
+    return db
+
+
+def totals(db):
+    result = {}
+    for order in range(ORDERS):
+        for line in range(LINES):
+            row = db.execute("select amount from line where o = ? and n = ?", (order, line)).fetchone()  # planted
+            result[order] = result.get(order, 0) + row[0]
+    return result
+
+
+print(len(totals(prepare())))
+
+# %% healthy: one query with many rows
+import sqlite3
+
+ROWS = 60000  # 40000..90000
+
+db = sqlite3.connect(":memory:")
+db.execute("create table t(a integer, b text)")
+db.executemany("insert into t values(?, ?)", ((n, str(n)) for n in range(ROWS)))
+
+
+def work(rows):
+    total = 0
+    for a, b in rows:
+        for c in b:
+            total += ord(c) * a
+    return total
+
+
+print(work(db.execute("select a, b from t")))
+
+# %% healthy: asyncio requests, all at the same time
+import asyncio
+
+ITEMS = 200  # 150..300
+
+
+async def get(key):
+    await asyncio.sleep(0.05)
+    return sum(n ^ key for n in range(3000))
+
+
+async def main():
+    print(sum(await asyncio.gather(*(get(n) for n in range(ITEMS)))))
+
+
+asyncio.run(main())

@@ -220,3 +220,80 @@ for each in workers:
     each.start()
 for each in workers:
     each.join()
+
+# %% planted: a semaphore as a context manager for many threads
+import threading
+import time
+
+gate = threading.BoundedSemaphore(2)
+
+
+def fetch(number):
+    with gate:  # planted
+        time.sleep(0.02)  # planted
+
+
+threads = [threading.Thread(target=fetch, args=(n,)) for n in range(60)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+
+# %% planted: a connection pool by a queue with a context manager
+import contextlib
+import queue
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+
+class Pool:
+    def __init__(self, size):
+        self.free = queue.Queue()
+        for number in range(size):
+            self.free.put(number)
+
+    @contextlib.contextmanager
+    def connection(self):
+        link = self.free.get()  # planted
+        try:
+            yield link
+        finally:
+            self.free.put(link)
+
+
+def query(pool):
+    with pool.connection() as link:  # planted
+        time.sleep(0.01)
+        return link
+
+
+pool = Pool(2)
+with ThreadPoolExecutor(12) as executor:
+    print(len(list(executor.map(lambda _: query(pool), range(120)))))
+
+# %% planted: a pool of 24 processes
+import multiprocessing
+
+STEPS = 1200000  # 1000000..1500000
+
+
+def burn(seed):
+    total = seed
+    for number in range(STEPS):
+        total = (total * 31 + number) % 1_000_003  # planted
+    return total
+
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(12) as pool:
+        print(len(pool.map(burn, range(12), chunksize=1)))  # planted
+
+# %% healthy: twenty threads that sleep
+import threading
+import time
+
+threads = [threading.Thread(target=time.sleep, args=(0.6,)) for _ in range(20)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()

@@ -210,3 +210,121 @@ def job(size):
 
 
 print(sum(job(size) for size in range(JOBS)))
+
+# %% planted: dict merged for each item
+ITEMS = 12000  # 10000..14000
+
+
+def collect(items):
+    merged = {}
+    for key in items:
+        merged = {**merged, key: len(merged)}  # planted
+    return merged
+
+
+print(len(collect(range(ITEMS))))
+
+# %% planted: duplicates by list.index
+ITEMS = 9000  # 8000..11000
+
+
+class Index:
+    def __init__(self):
+        self.names = []
+
+    def add(self, name):
+        if name not in self.names:  # planted
+            self.names.append(name)
+
+    def fill(self):
+        for number in range(ITEMS):
+            self.add(f"name {number}")  # planted
+
+
+index = Index()
+index.fill()
+print(len(index.names))
+
+# %% planted: bytes that grow
+CHUNKS = 20000  # 16000..24000
+
+
+def receive(chunks):
+    data = b""
+    for chunk in chunks:
+        data += chunk  # planted
+    return data
+
+
+print(len(receive(bytes([n % 251]) * 40 for n in range(CHUNKS))))
+
+# %% planted: sorted after each insert
+ITEMS = 3500  # 3000..4500
+
+
+def insert(rows, value):
+    rows.append(value)
+    return sorted(rows)  # planted
+
+
+def build():
+    rows = []
+    for number in range(ITEMS):
+        rows = insert(rows, (number * 7919) % 10007)  # planted
+    return rows
+
+
+print(len(build()))
+
+# %% planted: sum of lists
+LISTS = 6000  # 5000..7000
+
+
+def flatten(lists):
+    return sum(lists, [])  # planted
+
+
+print(len(flatten([[n, n] for n in range(LISTS)])))
+
+# %% planted: min and remove, again and again
+ITEMS = 5000  # 4000..6000
+
+
+def schedule(jobs):
+    order = []
+    while jobs:
+        first = min(jobs)  # planted
+        jobs.remove(first)  # planted
+        order.append(first)
+    return order
+
+
+print(len(schedule([(n * 7919) % 100003 for n in range(ITEMS)])))
+
+# %% healthy: extend, and one sort
+ITEMS = 200000  # 150000..250000
+
+
+def build():
+    rows = []
+    for number in range(ITEMS):
+        rows.append((number * 7919) % 1000003)
+    rows.sort()
+    return rows
+
+
+print(len(build()))
+
+# %% healthy: a dictionary that grows
+ITEMS = 400000  # 300000..500000
+
+
+def count():
+    seen = {}
+    for number in range(ITEMS):
+        key = number * 31 % 50021
+        seen[key] = seen.get(key, 0) + 1
+    return seen
+
+
+print(len(count()))

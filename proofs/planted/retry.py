@@ -227,3 +227,101 @@ def main():
 
 
 print(main())
+
+# %% planted: a generic retry with a lambda
+import time
+
+
+def retrying(action, times):
+    for attempt in range(times):
+        try:
+            return action()  # planted
+        except OSError:
+            time.sleep(0.1)  # planted
+    return None
+
+
+class Flaky:
+    def __init__(self):
+        self.calls = 0
+
+    def fetch(self):
+        self.calls += 1
+        if self.calls < 9:
+            raise ConnectionError("not yet")
+        return 1
+
+
+flaky = Flaky()
+print(retrying(lambda: flaky.fetch(), 12))
+
+# %% planted: exponential pauses in a loop over servers
+import socket
+import time
+
+
+def connect(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+
+
+def find(ports):
+    for port in ports:
+        pause = 0.02
+        for _ in range(4):
+            try:
+                return connect(port)  # planted
+            except OSError:
+                time.sleep(pause)  # planted
+                pause *= 2
+    return False
+
+
+print(find([1, 2, 3]))
+
+# %% planted: async retry with a helper that pauses
+import asyncio
+
+
+class Unready(Exception):
+    pass
+
+
+async def ask(n):
+    await asyncio.sleep(0)
+    if n < 8:
+        raise Unready(n)
+    return n
+
+
+async def pause():
+    await asyncio.sleep(0.1)  # planted
+
+
+async def until_ready():
+    n = 0
+    while True:
+        try:
+            return await ask(n)  # planted
+        except Unready:
+            n += 1
+            await pause()  # planted
+
+
+print(asyncio.run(until_ready()))
+
+# %% healthy: a scheduler that runs jobs by period
+import time
+
+
+def job(n):
+    return sum(k * k for k in range(20000 + n))
+
+
+def main():
+    for n in range(25):
+        job(n)
+        time.sleep(0.01)
+
+
+main()

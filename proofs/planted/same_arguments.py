@@ -141,3 +141,54 @@ def work():
 
 
 print(len([tag("x") for _ in range(CALLS)]), work())
+
+# %% planted: a factorial that each row asks for --record-args factorial
+ROWS = 3000  # 2000..4000
+
+
+def factorial(n):
+    result = 1
+    for each in range(2, n):
+        result *= each
+    return result
+
+
+class Table:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def weights(self):
+        return [factorial(300) % row for row in self.rows]  # planted
+
+
+print(len(Table(range(1, ROWS)).weights()))
+
+# %% planted: a settings file that is parsed for each request --record-args parse
+REQUESTS = 400  # 300..500
+
+
+def parse(text):
+    found = {}
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        found[key] = value
+    return found
+
+
+def handle(text, number):
+    settings = parse(text)  # planted
+    return settings.get(f"k{number}")
+
+
+text = "\n".join(f"k{n}=v{n}" for n in range(2000))
+print(sum(bool(handle(text, n)) for n in range(REQUESTS)))
+
+# %% healthy: other arguments each time --record-args area
+import math
+
+
+def area(n):
+    return sum(math.sqrt(n * k) for k in range(300))
+
+
+print(sum(area(n) for n in range(2000)))

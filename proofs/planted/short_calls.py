@@ -161,3 +161,73 @@ def work():
 
 
 print(work())
+
+# %% planted: a property through a descriptor
+STEPS = 400000  # 300000..500000
+
+
+class Meters:
+    def __init__(self, feet):
+        self.feet = feet
+
+    @property
+    def value(self):
+        return self.feet * 0.3
+
+
+def total(lengths):
+    result = 0
+    for _ in range(STEPS // 100):
+        for each in lengths:
+            result += each.value  # planted
+    return result
+
+
+print(total([Meters(n) for n in range(100)]))
+
+# %% planted: a partial in map
+from functools import partial
+
+STEPS = 500000  # 400000..600000
+
+
+def scale(factor, value):
+    return factor * value
+
+
+def run():
+    return sum(map(partial(scale, 3), range(STEPS)))  # planted
+
+
+print(run())
+
+# %% planted: an operator of a class
+STEPS = 300000  # 250000..400000
+
+
+class Vector:
+    __slots__ = ("x",)
+
+    def __init__(self, x):
+        self.x = x
+
+    def __add__(self, other):
+        return Vector(self.x + other.x)  # planted
+
+
+def add_all():
+    total = Vector(0)
+    one = Vector(1)
+    for _ in range(STEPS):
+        total = total + one  # planted
+    return total.x
+
+
+print(add_all())
+
+# %% healthy: few calls of a large function
+def large(n):
+    return sum(k * k for k in range(n))
+
+
+print(sum(large(8000) for _ in range(150)))

@@ -210,3 +210,79 @@ async def main():
 
 
 print(asyncio.run(main()), work())
+
+# %% planted: a map over files, one of them huge
+from concurrent.futures import ThreadPoolExecutor
+import time
+
+
+def read(size):
+    time.sleep(size / 1000)  # planted
+
+
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(read, [40, 50, 1200, 45, 60, 50, 40, 55]))
+
+# %% planted: gather over hosts, one of which is slow
+import asyncio
+
+
+class Host:
+    def __init__(self, name, delay):
+        self.name, self.delay = name, delay
+
+    async def status(self):
+        await asyncio.sleep(self.delay)  # planted
+        return self.name
+
+
+async def check(host):
+    return await host.status()  # planted
+
+
+async def main():
+    hosts = [Host(f"h{n}", 0.05 + 0.005 * n) for n in range(7)] + [Host("slow", 1.2)]
+    print(len(await asyncio.gather(*(check(host) for host in hosts))))
+
+
+asyncio.run(main())
+
+# %% planted: worker objects with a method run, one computes for long
+import threading
+
+
+class Worker(threading.Thread):
+    def __init__(self, steps):
+        super().__init__()
+        self.steps, self.result = steps, 0
+
+    def run(self):
+        self.result = self.compute()  # planted
+
+    def compute(self):
+        total = 0
+        for number in range(self.steps):
+            total += number % 5  # planted
+        return total
+
+
+workers = [Worker(steps) for steps in (40_000, 50_000, 45_000, 5_000_000)]
+for each in workers:
+    each.start()
+for each in workers:
+    each.join()
+
+# %% healthy: threads with jobs of random length
+import threading
+import time
+
+
+def job(n):
+    time.sleep(0.1 + 0.02 * n)
+
+
+threads = [threading.Thread(target=job, args=(n,)) for n in range(8)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()

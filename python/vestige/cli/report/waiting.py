@@ -13,7 +13,7 @@ from .requests import WAITS_FOR_EVENTS, serves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .data import LockWaits, Loop, Node
+    from .data import LockWaits, Loop, Named, Node
     from .findings import Evidence
 
 MS = 1_000_000
@@ -22,6 +22,7 @@ BUSY_SHARE = 0.1
 # ---- blocked loop ----------------------------------------------------------------
 
 LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 10, 0.1, 5, 5 * MS
+LOOP_LOOKED_AT = 4  # of the longest steps
 LOOP_NS = 25 * MS  # so long the longest step must be without the waits for a processor
 
 
@@ -37,14 +38,15 @@ def blocked_loop(evidence: Evidence) -> Finding | None:
     for loop in loops:
         if loop.count < LOOP_STEPS or loop.blocking_ns < LOOP_SHARE * evidence.rest_ns or not loop.longest:
             continue
-        finding = _blocked(evidence, loop)
-        if finding is not None:
-            return finding
+        # If the longest step may have waited for a processor, another may say more.
+        for step in loop.longest[: LOOP_LOOKED_AT if evidence.look is not None else 1]:
+            finding = _blocked(evidence, loop, step)
+            if finding is not None:
+                return finding
     return None
 
 
-def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
-    step = loop.longest[0]
+def _blocked(evidence: Evidence, loop: Loop, step: Named) -> Finding | None:
     start, ns = step.start_ns, step.duration_ns
     where: dict[str, object] = {"thread": step.thread_name, "start_ns": start}
     inside = ""
@@ -71,12 +73,13 @@ def _blocked(evidence: Evidence, loop: Loop) -> Finding | None:
         inside += f", called by {where['called_by']}" if where["called_by"] else ""
         evidence.explained.add(function.shown)
     begin = min(each["start_ns"] for each in evidence.facts)
+    which = "the longest step" if step is loop.longest[0] else "one step"
     times = "once" if loop.blocking == 1 else f"{loop.blocking:,} times"
     whose = f" of {loop.thread_name}" if len(evidence.data.steps.loops) > 1 else ""
     return Finding(
         "blocked loop",
         f"The event loop{whose} was blocked {times} for 50 ms or more, {duration(loop.blocking_ns)} in all "
-        f"({evidence.share(loop.blocking_ns)}); the longest step took {duration(ns)}{inside}."
+        f"({evidence.share(loop.blocking_ns)}); {which} took {duration(ns)}{inside}."
         + beside_others(evidence, busy_ns),
         where=where,
         numbers={
