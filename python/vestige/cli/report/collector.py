@@ -54,7 +54,7 @@ def collections(evidence: Evidence) -> Finding | None:
     data, begun = evidence.data, _begun(evidence)
     gc_ns = sum(one.ns for one in begun)
     longest = max((sums.longest_ns for sums in data.generations.values()), default=0)
-    is_long = longest >= LONG_NS and gc_ns >= LONG_NS and evidence.undisturbed(longest) >= LONG_NS
+    is_long = longest >= LONG_NS and gc_ns >= LONG_NS and evidence.alone(longest) >= LONG_NS
     is_much = gc_ns >= GC_SHARE * evidence.rest_ns and evidence.undisturbed(gc_ns) >= GC_NS
     if not begun or not (is_long or is_much):
         return None

@@ -57,7 +57,8 @@ def _blocked(evidence: Evidence, loop: Loop, step: Named) -> Finding | None:
         if evidence.tells_imports and _imports_ns(tree) >= ns / 2:
             return None  # the finding about imports explains this
         function, leaf = heaviest(tree, ns)
-        waited = leaf is not None and bool(waits(leaf))
+        # A call that usually returns at once did not wait, but had no processor.
+        waited = leaf is not None and bool(waits(leaf)) and not 0 < _mean_ns(evidence, leaf) < LOOP_MEAN_NS
         if not waited and loop.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
             return None
     alone = _alone(evidence, loop, busy_ns)
