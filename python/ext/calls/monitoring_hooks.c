@@ -218,6 +218,8 @@ static VST_NOINLINE VST_HOT PyObject *call_object(PyObject *const *args)
     if (vpy_object_has_thunk(args[2]))
         Py_RETURN_NONE;
     id = vpy_callable_id_at_once(args[2]);
+    if (id == 0)
+        Py_RETURN_NONE;
     if (VST_LIKELY(vpy_is_plain(id) && vst_record_at_once(VST_ENTER, id)))
         Py_RETURN_NONE;
     return call_slow(args);
@@ -261,6 +263,8 @@ static VST_NOINLINE VST_HOT PyObject *c_end_object(PyObject *const *args,
     if (vpy_object_has_thunk(args[2]))
         Py_RETURN_NONE;
     id = vpy_callable_id_at_once(args[2]);
+    if (id == 0)
+        Py_RETURN_NONE;
     if (VST_LIKELY(vpy_is_plain(id) &&
                    vpy_caller_is_recorded_at_once(args[0]) &&
                    vst_clock_is_at_hand() &&
