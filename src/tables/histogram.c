@@ -17,10 +17,10 @@ static int32_t index_of(int64_t ns)
 {
     const int32_t per_power = 1 << VST_HISTOGRAM_SCALE;
     int zeros = __builtin_clzll((uint64_t)ns);
-    double part = (double)((uint64_t)ns << zeros) * 0x1p-63; /* from 1 to 2 */
-    double log = log1p(part - 1) * (per_power / M_LN2);
+    int64_t part = ns << (zeros - 1); /* from 2^62 to 2^63 */
+    double log = log1p((double)part * 0x1p-62 - 1) * (per_power / M_LN2);
 
-    return (63 - zeros) * per_power + (int32_t)ceil(log) - 1;
+    return (63 - zeros) * per_power + (int32_t)log - (log == 0);
 }
 
 static double binary_power(double exponent)
@@ -276,7 +276,7 @@ uint64_t vst__histogram_above(const vst__histogram *h, int64_t ns,
                               int64_t *sum_ns)
 {
     uint64_t count = 0;
-    double sum = 0;
+    double sum = 0, start, end = start_of(h, h->offset);
 
     for (uint64_t i = 0; h->values != NULL && i < h->count; i++)
         if (h->values[i] >= ns) {
@@ -284,9 +284,8 @@ uint64_t vst__histogram_above(const vst__histogram *h, int64_t ns,
             count++;
         }
     for (uint32_t i = 0; i < h->used; i++) {
-        double start = start_of(h, (int64_t)h->offset + i);
-        double end = start_of(h, (int64_t)h->offset + i + 1);
-
+        start = end;
+        end = start_of(h, (int64_t)h->offset + i + 1);
         if ((start + end) / 2 < (double)ns)
             continue;
         sum += (double)h->buckets[i] *
