@@ -68,18 +68,17 @@ def check_together(given: dict[str, Any], *, by_flag: bool = False) -> None:
             raise ValueError(f"{shown} needs a Python {WITH_GIL}")
 
 
-def _choice(option: str, value: object) -> tuple[str, str]:
+def _choice(option: str, variable: str, value: object) -> tuple[str, str]:
     """Returns a value of an option, and a text that says where it comes from: a variable may say what "auto" means."""
     if not isinstance(value, str):
         raise TypeError(f"{option} must be a str, not {type(value).__name__}")
-    variable = f"VESTIGE_{option.upper()}"
     chosen = os.environ.get(variable, "") if value == "auto" else ""
     return (chosen, f" ({variable} asks for it)") if chosen else (value, "")
 
 
 def check_engine(given: object) -> str:
     """Returns the name of an engine. VESTIGE_ENGINE may say which one "auto" means; every Python has "safe"."""
-    engine, by = _choice("engine", given)
+    engine, by = _choice("engine", "VESTIGE_ENGINE", given)
     if engine == "safe":
         return _core.engines[0]
     if engine != "auto" and engine not in _core.engines:
@@ -89,7 +88,7 @@ def check_engine(given: object) -> str:
 
 def check_storage(given: object) -> str:
     """Returns how the file is written. VESTIGE_STORAGE may say what "auto" means."""
-    storage, by = _choice("storage", given)
+    storage, by = _choice("storage", "VESTIGE_STORAGE", given)
     if storage not in STORAGES:
         raise ValueError(f"no storage {storage!r}{by}: use one of {', '.join(STORAGES)}")
     return storage

@@ -181,7 +181,7 @@ def _caller(evidence: Evidence, shown: str) -> tuple[str, str]:
 
 
 SHORT_CALLS, SHORT_NS, SHORT_SHARE = 100_000, 2_000, 0.2
-SHORT_IN_C = 0.35  # without the cost of recording: less is what such work takes
+SHORT_IN_C = 0.3  # without the cost of recording: less is what such work takes
 INLINE = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # loops that Python makes functions of
 
 
