@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs parts of the tests, all of them or those given, three at a time, since each
+# Runs parts of the tests, all of them or those given, four at a time, since each
 # waits now and then, and sums up. A part's output is in build/test/<part>.log.
 set -euo pipefail
 
@@ -51,7 +51,7 @@ rm -rf build/test
 mkdir -p build/test
 started=$(date +%s)
 # shellcheck disable=SC2046,SC2086 # a list of parts
-${MAKE:-make} --no-print-directory --keep-going -j3 PY="$default" \
+${MAKE:-make} --no-print-directory --keep-going -j4 PY="$default" \
     QUICK="$quick" SPLIT="$default" \
     $(printf 'test-%s ' $parts) 2>build/test/make.log || true
 
