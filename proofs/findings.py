@@ -57,7 +57,7 @@ KINDS = {
 HEAD = """\
 # Findings of programs with known causes
 
-`make check NAME=findings` makes this page. Each program was recorded twice by `vestige run`, the second time or the first beside as many
+`make check NAME=findings` makes this page. Each program was recorded twice by `vestige run`, alone and beside as many
 computing processes as there are processors; sizes are random. "Named" are runs whose report at the end has a finding of the
 planted cause, "line" those whose finding also names a planted line as `path:line`. "More" are runs with another
 finding beside it. Of a healthy program every finding is a false cause. Pythons: {pythons}.
