@@ -1,5 +1,5 @@
 def collect(n):
-    text = "one"
+    text = 400 * " "
     for _ in range(n):
         text.split()
 
