@@ -346,7 +346,7 @@ def one_kind(kind):
 
 
 def torch():
-    """What torch.profiler records. It takes long to load, so most kinds share a process."""
+    """Returns the calls that torch.profiler records. Most kinds share a process, because torch takes long to load."""
     found = {}
     for name, kind in KINDS.items():
         if importlib.util.find_spec("torch") and (name == "pyside6") == (sys.argv[1] == "torch-pyside6"):

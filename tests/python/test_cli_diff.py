@@ -3,15 +3,14 @@
 import csv
 import io
 import json
-import sys
 import types
 
 import pytest
 
 from conftest import COMMAND
+from diffs import diff_in
 from on_terminal import on_terminal
 from traces import patch, record
-from vestige import cli
 from vestige._core import Function
 from vestige.cli.diff import noise as diff_noise
 from vestige.cli.diff.command import EXCEEDED
@@ -54,20 +53,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def diff(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-
-    def run(*words, code=0):
-        """Returns the outputs on stdout and on stderr."""
-        try:
-            got = cli._dispatch(["diff", *words])
-        except cli.Failure as failure:
-            print(f"vestige: {failure}", file=sys.stderr)
-            got = failure.code
-        out, err = capsys.readouterr()
-        assert got == code, out + err
-        return out, err
-
-    return run
+    return diff_in(folder, monkeypatch, capsys)
 
 
 def rows(text):

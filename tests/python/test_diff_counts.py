@@ -4,15 +4,14 @@ import json
 import queue
 import sqlite3
 import subprocess
-import sys
 import threading
 
 import pytest
 
 import vestige
 from conftest import COMMAND, TIMEOUT
+from diffs import diff_in
 from traces import record
-from vestige import cli
 from vestige.cli.diff.command import EXCEEDED
 from vestige.cli.diff.counts import steady_name
 
@@ -83,20 +82,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def diff(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-
-    def run(*words, code=0):
-        """Returns the outputs on stdout and on stderr."""
-        try:
-            got = cli._dispatch(["diff", *words])
-        except cli.Failure as failure:
-            print(f"vestige: {failure}", file=sys.stderr)
-            got = failure.code
-        out, err = capsys.readouterr()
-        assert got == code, out + err
-        return out, err
-
-    return run
+    return diff_in(folder, monkeypatch, capsys)
 
 
 def test_equal_runs_have_equal_counts(diff):

@@ -36,7 +36,8 @@ static struct vpy_forks_state *const state = &vpy_sessions.forks;
 /* Facts about the fork that this thread is about to make. */
 static _Thread_local vpy_origin origin;
 static _Thread_local bool is_for_exec;
-/* What the child would otherwise look up. Looking up copies pages. */
+/* The parent looks these up before it forks: in the child, looking up copies
+ * pages. */
 static _Thread_local struct {
     bool follows_plan, has_framework, has_processes;
 } found;
